@@ -117,7 +117,8 @@ fn shown(value: &Value) -> String {
 }
 
 pub(crate) fn rows(text: &str, name: &str) -> Vec<DeviationRow> {
-    let mut all: BTreeMap<String, Vec<DeviationRow>> = toml::from_str(text).expect("tests read every file of rows");
+    let mut all: BTreeMap<String, Vec<DeviationRow>> =
+        toml::from_str(text).expect("tests read every file of rows");
     all.remove(name).unwrap_or_default()
 }
 

@@ -5,15 +5,11 @@
 //! those of the original's generator byte by byte. Where this differs from DBT3, `deviations.toml` says
 //! so in every record.
 
-mod answers;
-mod comments;
 pub mod options;
-mod parameters;
 mod queries;
 mod rows;
 mod schema;
 mod steps;
-mod tables;
 pub(crate) mod tasks;
 mod verify;
 
@@ -52,21 +48,21 @@ pub(crate) struct Dbt3Setup {
 }
 
 impl Dbt3Setup {
-    pub(crate) fn dialect(&self) -> Dialect {
+    fn dialect(&self) -> Dialect {
         Dialect::new(&self.context.database_server.capabilities, self.options.q15)
     }
 
     pub(crate) fn params(&self, number: u8, stream: u32) -> Vec<String> {
         let scale_factor = self.options.scale_factor;
         match self.options.parameters {
-            Parameters::Validation => parameters::validation(number, scale_factor),
-            Parameters::Seed => parameters::drawn(number, scale_factor, self.context.seed, stream),
+            Parameters::Validation => queries::validation(number, scale_factor),
+            Parameters::Seed => queries::drawn(number, scale_factor, self.context.seed, stream),
         }
     }
 
     /// Returns whether answers are published for these rows and parameters. Refresh functions change
     /// the rows, so they must come after the queries only.
-    pub(crate) fn has_published_answers(&self) -> bool {
+    fn has_published_answers(&self) -> bool {
         let options = &self.options;
         let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.puts_back_each_step();
         options.scale_factor == 1.0
@@ -104,7 +100,10 @@ impl Steps for Dbt3 {
             Dbt3StepKind::Power => {
                 (1..=queries::COUNT).map(|number| explained(number, &Hint::None, false)).collect()
             }
-            Dbt3StepKind::Load | Dbt3StepKind::Index | Dbt3StepKind::Statistics | Dbt3StepKind::Throughput => Vec::new(),
+            Dbt3StepKind::Load
+            | Dbt3StepKind::Index
+            | Dbt3StepKind::Statistics
+            | Dbt3StepKind::Throughput => Vec::new(),
         }
     }
 
@@ -129,8 +128,10 @@ impl Workload for Dbt3 {
     type ConnectionTask = AnyTask;
 
     fn summaries() -> Vec<WorkloadSummary> {
-        let options =
-            Dbt3Options { parts: vec![Part::Queries, Part::Power, Part::Throughput], ..Dbt3Options::default() };
+        let options = Dbt3Options {
+            parts: vec![Part::Queries, Part::Power, Part::Throughput],
+            ..Dbt3Options::default()
+        };
         summaries::of::<Self>(&options)
     }
 
@@ -164,7 +165,7 @@ impl Workload for Dbt3 {
                 if !self.shared.options.indexes.is_empty() && capabilities.index_hint == IndexHint::None {
                     return Err(Error::NoIndexHints);
                 }
-                tables::make(&self.shared, session).await
+                schema::make(&self.shared, session).await
             }
             // This is what the step's own connection does, so that the server explains the same.
             Dbt3StepKind::Query { hint: Hint::Order(_), .. } if !capabilities.ordered_join.1.is_empty() => {

@@ -215,7 +215,8 @@ fn indexes_problem(options: &Dbt3Options) -> Option<Mistake> {
             Ok(tables) => tables,
             Err(mistake) => return Some(mistake),
         };
-        let is_of = |table: Dbt3Table| tables.iter().any(|known| known.split(' ').next() == Some(table.name()));
+        let is_of =
+            |table: Dbt3Table| tables.iter().any(|known| known.split(' ').next() == Some(table.name()));
         let unknown = indexes.iter().find(|index| !Dbt3Table::of_index(index).is_some_and(is_of))?;
         let message = format!(
             "indexes names {unknown} for {name}, whose tables have no such index: {}",

@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 
 use crate::dbt3::Dbt3Setup;
 use crate::dbt3::options::{Dbt3Options, Part};
-use crate::dbt3::parameters::ORDERS;
+use crate::dbt3::queries::ORDERS;
 use crate::dbt3::queries::{COUNT, Hint, shape};
 use crate::dbt3::rows::{about_bytes, assigned, load_sql};
 use crate::dbt3::schema::{self, Dbt3Table};
 use crate::settle::Settle;
-use crate::specs::{kind_spec, step_spec};
 use crate::step::{DataSize, Step, StepOptions, checked, load_steps};
+use crate::step::{kind_spec, step_spec};
 use crate::workload::multiplied;
 
 /// Size of rows and their indexes, divided by the size of the rows' text. The report of 2012 had 48 GB
@@ -57,8 +57,11 @@ impl StepOptions for Dbt3Options {
     type Kind = Dbt3StepKind;
 
     fn list(&self) -> Vec<Dbt3Step> {
-        let load =
-            [("load", Dbt3StepKind::Load), ("index", Dbt3StepKind::Index), ("statistics", Dbt3StepKind::Statistics)];
+        let load = [
+            ("load", Dbt3StepKind::Load),
+            ("index", Dbt3StepKind::Index),
+            ("statistics", Dbt3StepKind::Statistics),
+        ];
         let load = load.into_iter().map(|(name, kind)| self.step(name, kind)).collect();
         let measured = self.parts.iter().flat_map(|part| match part {
             Part::Queries => self.queries.iter().flat_map(|&number| self.query_steps(number)).collect(),
@@ -165,7 +168,8 @@ pub(crate) fn scripts(kind: &Dbt3StepKind, options: &Dbt3Options) -> Vec<Vec<Dbt
         Dbt3StepKind::Throughput => {
             // The first set belongs to the power test.
             let sets = 2..2 + options.streams;
-            let refreshes = sets.flat_map(|set| [Dbt3Operation::Insert { set }, Dbt3Operation::Delete { set }]);
+            let refreshes =
+                sets.flat_map(|set| [Dbt3Operation::Insert { set }, Dbt3Operation::Delete { set }]);
             let streams = (1..=options.streams).map(|number| stream(number).collect());
             streams.chain([refreshes.collect()]).collect()
         }
@@ -249,11 +253,15 @@ fn options(step: &Dbt3Step, setup: &Dbt3Setup) -> Map<String, Value> {
 
 fn statement(step: &Dbt3Step, setup: &Dbt3Setup) -> String {
     match &step.kind {
-        Dbt3StepKind::Load => load_sql(Dbt3Table::LineItem, setup.context.database_server.capabilities.row_stream),
+        Dbt3StepKind::Load => {
+            load_sql(Dbt3Table::LineItem, setup.context.database_server.capabilities.row_stream)
+        }
         Dbt3StepKind::Index => index_statements(setup).join("; "),
         Dbt3StepKind::Statistics => statistics_statement(Dbt3Table::LineItem, setup).unwrap_or_default(),
         Dbt3StepKind::Query { number, .. } => shape(*number),
-        Dbt3StepKind::Power | Dbt3StepKind::Throughput => (1..=COUNT).map(shape).collect::<Vec<_>>().join("; "),
+        Dbt3StepKind::Power | Dbt3StepKind::Throughput => {
+            (1..=COUNT).map(shape).collect::<Vec<_>>().join("; ")
+        }
     }
 }
 
@@ -293,6 +301,9 @@ mod tests {
         let throughput = names(Dbt3StepKind::Throughput);
         assert_eq!((throughput.len(), throughput[2].as_str()), (3, "rf1 rf2 rf1 rf2"));
         let sets = &scripts(&Dbt3StepKind::Throughput, &options)[2];
-        assert_eq!((&sets[0], &sets[2]), (&Dbt3Operation::Insert { set: 2 }, &Dbt3Operation::Insert { set: 3 }));
+        assert_eq!(
+            (&sets[0], &sets[2]),
+            (&Dbt3Operation::Insert { set: 2 }, &Dbt3Operation::Insert { set: 3 })
+        );
     }
 }

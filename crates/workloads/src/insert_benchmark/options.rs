@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_rate_below_the_rows_of_a_commit_is_a_warning() {
-        let found = InsertBenchmarkOptions { rates: vec![10, 20, 100], ..InsertBenchmarkOptions::default() }.warnings();
+        let found = InsertBenchmarkOptions { rates: vec![10, 20, 100], ..InsertBenchmarkOptions::default() }
+            .warnings();
         insta::assert_snapshot!(found.join("\n"), @"background writes at 10, 20 rows a second commit that many rows at once, not 50");
     }
 
@@ -266,7 +267,9 @@ mod tests {
 
     #[test]
     fn write_rows_split_into_four_fifths_and_a_fifth_and_never_into_none() {
-        let split = |write_rows| InsertBenchmarkOptions { write_rows, ..InsertBenchmarkOptions::default() }.write_split();
+        let split = |write_rows| {
+            InsertBenchmarkOptions { write_rows, ..InsertBenchmarkOptions::default() }.write_split()
+        };
         assert_eq!(split(20_000_000), (16_000_000, 4_000_000));
         assert_eq!(split(4), (3, 1));
         assert_eq!(split(3), (2, 1));
@@ -277,7 +280,8 @@ mod tests {
     #[test]
     fn the_settle_pause_is_the_originals() {
         let settle = |clients, load_rows| {
-            let benchmark = InsertBenchmarkOptions { clients, load_rows, ..InsertBenchmarkOptions::default() };
+            let benchmark =
+                InsertBenchmarkOptions { clients, load_rows, ..InsertBenchmarkOptions::default() };
             benchmark.original_wait().as_secs()
         };
         assert_eq!(settle(4, 8_000_000), 92);

@@ -13,7 +13,7 @@ use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql::{self, RANGES};
 use crate::options::Verify;
 use crate::settle::Settle;
-use crate::specs::{self, protocol};
+use crate::step::{self, protocol};
 use crate::step::{DataSize, Step, StepOptions, checked};
 use crate::workload::multiplied;
 
@@ -240,7 +240,11 @@ pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &InsertSetup) -
         name: name.clone(),
         clients: options.clients,
         headline: Headline { kind: kind.name().to_owned(), unit, label: label.to_owned() },
-        window: if step.kind == InsertStepKind::Index { WindowRule::LastEnded } else { WindowRule::FirstEnded },
+        window: if step.kind == InsertStepKind::Index {
+            WindowRule::LastEnded
+        } else {
+            WindowRule::FirstEnded
+        },
         target,
         kinds: kinds(step).into_iter().map(|kind| kind_spec(kind, (index, step), setup)).collect(),
         options: Map::from_iter([
@@ -280,7 +284,7 @@ fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &Insert
         rows_per_operation,
         statements_per_operation: 1,
         user_bytes_per_operation: inserted * row_bytes(options),
-        ..specs::kind_spec(kind.name(), class, statement)
+        ..step::kind_spec(kind.name(), class, statement)
     }
 }
 
@@ -291,7 +295,12 @@ fn row_bytes(options: &InsertBenchmarkOptions) -> f64 {
     NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0
 }
 
-fn statement(kind: TaskKind, step: &ClientPart, capabilities: &Capabilities, options: &InsertBenchmarkOptions) -> String {
+fn statement(
+    kind: TaskKind,
+    step: &ClientPart,
+    capabilities: &Capabilities,
+    options: &InsertBenchmarkOptions,
+) -> String {
     let table = "pi?";
     match kind {
         TaskKind::Insert => {
@@ -329,7 +338,11 @@ mod tests {
 
     #[test]
     fn the_default_profile_has_the_originals_ten_steps() {
-        let options = InsertBenchmarkOptions { load_rows: 10_000_000, write_rows: 20_000_000, ..InsertBenchmarkOptions::default() };
+        let options = InsertBenchmarkOptions {
+            load_rows: 10_000_000,
+            write_rows: 20_000_000,
+            ..InsertBenchmarkOptions::default()
+        };
         let step = |step: &Step<ClientPart>| {
             (step.name.clone(), step.kind.inserts, step.kind.rows_per_commit, step.kind.deletes)
         };
@@ -376,7 +389,11 @@ mod tests {
 
     #[test]
     fn random_writers_have_all_their_statements_in_the_time_of_the_step() {
-        let setup = setup(InsertBenchmarkOptions { clients: 2, pacing: Pacing::Poisson, ..InsertBenchmarkOptions::default() });
+        let setup = setup(InsertBenchmarkOptions {
+            clients: 2,
+            pacing: Pacing::Poisson,
+            ..InsertBenchmarkOptions::default()
+        });
         let steps = setup.options.list();
         let due = |index: usize, client, number| {
             let arrivals = writer_arrivals(&setup, index, &steps[index].kind, client);
@@ -398,7 +415,8 @@ mod tests {
 
     #[test]
     fn the_burst_rate_is_the_originals_statements_per_second() {
-        let setup = setup(InsertBenchmarkOptions { pacing: Pacing::Burst, ..InsertBenchmarkOptions::default() });
+        let setup =
+            setup(InsertBenchmarkOptions { pacing: Pacing::Burst, ..InsertBenchmarkOptions::default() });
         let steps = setup.options.list();
         let per_second = |index: usize| match writer_arrivals(&setup, index, &steps[index].kind, 1) {
             Arrivals::Burst { per_second } => per_second,

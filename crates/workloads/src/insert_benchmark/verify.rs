@@ -8,14 +8,18 @@ use dbdyno_record::{Check, CheckPart};
 use crate::Result;
 use crate::checks::{check, numbers, part};
 use crate::insert_benchmark::history::{Deletes, History, TableHistory};
-use crate::insert_benchmark::rows::{Numbers, InsertRowSource};
+use crate::insert_benchmark::rows::{InsertRowSource, Numbers};
 use crate::insert_benchmark::{InsertSetup, sql};
 
 /// What is compared in every table, in the order of [`sql::sums`].
 const SUMMED: [&str; 5] = ["rows", "sum(cashregisterid)", "sum(customerid)", "sum(productid)", "sum(price)"];
 
 /// Checks every client's table. If nothing is certain about a table's content, its check has no parts.
-pub(crate) async fn verify(setup: &InsertSetup, history: &History, session: &mut AnySession) -> Result<Vec<Check>> {
+pub(crate) async fn verify(
+    setup: &InsertSetup,
+    history: &History,
+    session: &mut AnySession,
+) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     for client in 1..=setup.options.clients {
         let table = InsertSetup::table(client);
@@ -119,7 +123,7 @@ mod tests {
     use crate::insert_benchmark::Prepared;
     use crate::insert_benchmark::steps::ClientPart;
     use crate::insert_benchmark::tasks::Client;
-    use crate::insert_benchmark::tasks::insert::InsertBuilder;
+    use crate::insert_benchmark::tasks::InsertBuilder;
     use crate::step::StepOptions;
 
     const CLIENT: u32 = 2;
@@ -136,7 +140,13 @@ mod tests {
 
     fn small() -> InsertBenchmarkOptions {
         let rows_per_commit = RowsPerCommit { load: 10, write_1: 4, write_2: 3, read_write: 5 };
-        InsertBenchmarkOptions { clients: 2, load_rows: 60, write_rows: 50, rows_per_commit, ..InsertBenchmarkOptions::default() }
+        InsertBenchmarkOptions {
+            clients: 2,
+            load_rows: 60,
+            write_rows: 50,
+            rows_per_commit,
+            ..InsertBenchmarkOptions::default()
+        }
     }
 
     /// Returns how a task of [`CLIENT`] ended that sent all of `step` and whose statements `failed` did

@@ -8,9 +8,9 @@ use dbdyno_db::Param;
 use crate::Philox;
 use crate::microbenchmarks::steps::ReadyStep;
 use crate::oltp::distribution::IdDistribution;
-use crate::oltp::draws::OltpDraws;
-use crate::oltp::mix::StatementSlot;
+use crate::oltp::operation::OltpDraws;
 use crate::oltp::operation::OltpOperation;
+use crate::oltp::operation::StatementSlot;
 use crate::oltp::sql::OltpStatement;
 use crate::summaries::context;
 
@@ -18,7 +18,11 @@ const TABLE_SIZE: u64 = 10_000;
 
 /// Calls `use_it` with the step of this name and the statements of its operation.
 fn with_step<T>(name: &str, use_it: impl FnOnce(&ReadyStep<'_>, &[StatementSlot]) -> T) -> T {
-    let of = |sequence| MicrobenchmarksOptions { sequence, table_size: TABLE_SIZE, ..MicrobenchmarksOptions::default() };
+    let of = |sequence| MicrobenchmarksOptions {
+        sequence,
+        table_size: TABLE_SIZE,
+        ..MicrobenchmarksOptions::default()
+    };
     let both = [of(MicroSequence::FortyTwo), of(MicroSequence::ThirtyTwo)];
     let found = both
         .iter()
@@ -54,7 +58,8 @@ fn is_range(kind: OltpStatement) -> bool {
 fn acceptance_check_1_statements_of_an_operation() {
     let split = |name: &str| {
         with_step(name, |_, places| {
-            let count = |wanted: fn(OltpStatement) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
+            let count =
+                |wanted: fn(OltpStatement) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
             let (writes, others) = (count(OltpStatement::is_write), count(OltpStatement::is_bracket));
             (places.len(), [places.len() - writes - others, writes, others])
         })

@@ -3,26 +3,29 @@
 
 use std::time::Duration;
 
-use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
+use dbdyno_model::{Cold, DataMode, PlanDuration, named, with_defaults};
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
+use dbdyno_record::OperationClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
-use crate::microbenchmarks::pattern::{chosen, fits};
+use crate::microbenchmarks::sequence::{chosen, fits};
 use crate::microbenchmarks::steps::ReadyStep;
-use crate::oltp::check::tables_problem;
-use crate::oltp::list::ROW_BYTES;
-use crate::oltp::mix::prepared;
-use crate::oltp::options::{Distribution, IdType, LoadMethod, OltpOptions, OltpProfile, existing_warning};
+use crate::oltp::operation::prepared;
+use crate::oltp::options::tables_problem;
+use crate::oltp::options::{
+    Distribution, IdType, LoadMethod, OltpOptions, OltpProfile, OltpTest, existing_warning,
+};
+use crate::oltp::steps::ROW_BYTES;
+use crate::oltp::steps::labels;
+use crate::options::{ConcurrencyLevels, concurrency_levels};
 use crate::options::{Protocol, Verify, first_problem, schema_problem};
 use crate::settle::{Settle, SettleWait, both_problem};
 use crate::step::{StepOptions, forecast, outlines};
 use crate::summaries::context;
 
-pub use crate::microbenchmarks::micro_test::MicroTest;
 pub use crate::microbenchmarks::sequence::MicroSequence;
-pub use crate::microbenchmarks::sequence_steps::{MicroConnections, MicroLength, MicroStep, Moment};
+pub use crate::microbenchmarks::sequence::{MicroConnections, MicroLength, MicroStep, Moment};
 
 with_defaults! {
     /// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the
@@ -204,7 +207,8 @@ impl MicrobenchmarksOptions {
 
     /// Returns the options with which the classic workload would draw and send what `step` does.
     pub fn step_part(&self, step: &MicroStep) -> OltpOptions {
-        let base = OltpOptions { range_size: step.range, profile: OltpProfile::Sysbench1, ..self.tables_part() };
+        let base =
+            OltpOptions { range_size: step.range, profile: OltpProfile::Sysbench1, ..self.tables_part() };
         let one_range = |simple, sum, order, distinct| OltpOptions {
             simple_ranges: simple,
             sum_ranges: sum,
@@ -218,9 +222,11 @@ impl MicrobenchmarksOptions {
             MicroTest::ReadOnlyOrder => one_range(0, 0, 1, 0),
             MicroTest::ReadOnlyDistinct => one_range(0, 0, 0, 1),
             MicroTest::UpdateOne => OltpOptions { table_size: 1, ..base },
-            MicroTest::UpdateZipf => {
-                OltpOptions { distribution: Distribution::Zipfian, zipfian_exponent: self.zipfian_exponent, ..base }
-            }
+            MicroTest::UpdateZipf => OltpOptions {
+                distribution: Distribution::Zipfian,
+                zipfian_exponent: self.zipfian_exponent,
+                ..base
+            },
             _ => base,
         }
     }
@@ -344,6 +350,102 @@ fn warnings(options: &MicrobenchmarksOptions) -> Vec<String> {
         )];
     }
     Vec::new()
+}
+
+named! {
+    /// One microbenchmark, in the order of families. Names are the original's; what some of them
+    /// hide is in `words.toml`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum MicroTest {
+        PointQuery = "point-query",
+        RandomPoints = "random-points",
+        HotPoints = "hot-points",
+        PointsCoveredPk = "points-covered-pk",
+        PointsNotcoveredPk = "points-notcovered-pk",
+        PointsCoveredSi = "points-covered-si",
+        PointsNotcoveredSi = "points-notcovered-si",
+        RangeCoveredPk = "range-covered-pk",
+        RangeNotcoveredPk = "range-notcovered-pk",
+        RangeCoveredSi = "range-covered-si",
+        RangeNotcoveredSi = "range-notcovered-si",
+        ReadOnlyCount = "read-only-count",
+        Scan = "scan",
+        ReadOnly = "read-only",
+        ReadOnlySimple = "read-only-simple",
+        ReadOnlySum = "read-only-sum",
+        ReadOnlyOrder = "read-only-order",
+        ReadOnlyDistinct = "read-only-distinct",
+        UpdateInlist = "update-inlist",
+        UpdateIndex = "update-index",
+        UpdateNonindex = "update-nonindex",
+        UpdateOne = "update-one",
+        UpdateZipf = "update-zipf",
+        WriteOnly = "write-only",
+        ReadWrite = "read-write",
+        Delete = "delete",
+        Insert = "insert",
+    }
+}
+
+/// Tests of the same kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// They look up single values, one or a list of them.
+    Points,
+    /// They read ranges, or scan a whole table.
+    Ranges,
+    /// They send ten point selects and ranges.
+    Transactions,
+    /// They change rows, as this classic test changes them.
+    Writes(OltpTest),
+}
+
+impl MicroTest {
+    pub(crate) const fn family(self) -> Family {
+        match self {
+            Self::PointQuery | Self::RandomPoints | Self::HotPoints => Family::Points,
+            Self::PointsCoveredPk | Self::PointsNotcoveredPk => Family::Points,
+            Self::PointsCoveredSi | Self::PointsNotcoveredSi => Family::Points,
+            Self::RangeCoveredPk | Self::RangeNotcoveredPk => Family::Ranges,
+            Self::RangeCoveredSi | Self::RangeNotcoveredSi => Family::Ranges,
+            Self::ReadOnlyCount | Self::Scan => Family::Ranges,
+            Self::ReadOnly | Self::ReadOnlySimple | Self::ReadOnlySum => Family::Transactions,
+            Self::ReadOnlyOrder | Self::ReadOnlyDistinct => Family::Transactions,
+            Self::UpdateInlist | Self::UpdateNonindex => Family::Writes(OltpTest::UpdateNonIndex),
+            Self::UpdateOne | Self::UpdateZipf => Family::Writes(OltpTest::UpdateNonIndex),
+            Self::UpdateIndex => Family::Writes(OltpTest::UpdateIndex),
+            Self::WriteOnly => Family::Writes(OltpTest::WriteOnly),
+            Self::ReadWrite => Family::Writes(OltpTest::ReadWrite),
+            Self::Delete => Family::Writes(OltpTest::Delete),
+            Self::Insert => Family::Writes(OltpTest::Insert),
+        }
+    }
+
+    pub const fn writes(self) -> bool {
+        matches!(self.family(), Family::Writes(_))
+    }
+
+    /// Returns whether it runs with several ranges, so that its step's name must say which.
+    pub(crate) const fn is_named_by_range(self) -> bool {
+        matches!(self, Self::RandomPoints | Self::ReadOnly | Self::ReadWrite)
+    }
+
+    /// Returns what it does to the contents of tables, given as the classic test that does the same.
+    pub(crate) const fn effect(self) -> OltpTest {
+        match self.family() {
+            Family::Points | Family::Ranges => OltpTest::PointSelect,
+            Family::Transactions => OltpTest::ReadOnly,
+            Family::Writes(test) => test,
+        }
+    }
+
+    /// Returns what an operation is called, what it does, and the label of its rate.
+    pub(crate) const fn labels(self) -> (&'static str, OperationClass, &'static str) {
+        match self {
+            Self::Scan => ("scan", OperationClass::Scan, "rows/s"),
+            test => labels(test.effect()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,42 +4,33 @@
 //! They follow sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and
 //! distributions. Where this differs, [`deviations`] says so in every record.
 
-pub(crate) mod check;
-pub(crate) mod deviations;
 pub(crate) mod distribution;
-pub(crate) mod draws;
-pub(crate) mod explained;
-pub(crate) mod list;
 pub(crate) mod load;
-pub(crate) mod mix;
 pub(crate) mod operation;
-mod option_words;
 pub mod options;
 pub(crate) mod rows;
-pub(crate) mod scramble;
 pub(crate) mod sql;
 pub(crate) mod steps;
-pub(crate) mod tables;
 pub(crate) mod tasks;
-mod text;
 pub(crate) mod verify;
-mod zipf;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::oltp::options::{OltpOptions, OltpProfile, OltpTest as Test};
-use crate::options::Verify;
 use dbdyno_db::{AnySession, KeySource};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::{Table, TableValue};
+use dbdyno_plan::{Table, TableValue, Values};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::oltp::list::{OltpStep, OltpStepKind};
-use crate::oltp::mix::places;
+use crate::deviations::of_rows;
+use crate::oltp::operation::places;
+use crate::oltp::options::{OltpOptions, OltpProfile, OltpTest as Test};
+use crate::oltp::steps::{OltpStep, OltpStepKind};
 use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
+use crate::options::Verify;
+use crate::settle::SettleAfter;
 use crate::step::{Cell, StepOptions};
 use crate::{
     Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries,
@@ -72,7 +63,7 @@ impl OltpSetup {
 
     /// Returns what a range's statement itself adds to its first id. Version 0.5 writes `BETWEEN 5000
     /// AND 5000+99`.
-    pub(crate) fn added_span(&self) -> Option<u32> {
+    fn added_span(&self) -> Option<u32> {
         (self.options.profile == OltpProfile::Sysbench05).then(|| self.options.range_size - 1)
     }
 
@@ -98,7 +89,7 @@ impl Oltp {
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64> {
         let mut greatest = 0;
         for number in 1..=self.shared.options.tables {
-            greatest = greatest.max(tables::greatest_id(number, session).await?);
+            greatest = greatest.max(load::greatest_id(number, session).await?);
         }
         Ok(i64::try_from(greatest).unwrap_or(i64::MAX))
     }
@@ -133,7 +124,7 @@ impl Steps for Oltp {
             OltpStepKind::Load | OltpStepKind::Index => Vec::new(),
             OltpStepKind::Test { test, .. } => {
                 let places = places(test, &self.shared.options, self.shared.client_ids());
-                explained::explained(&self.shared, &places)
+                sql::explained(&self.shared, &places)
             }
         }
     }
@@ -179,7 +170,7 @@ impl Workload for Oltp {
     }
 
     fn deviations(options: &OltpOptions) -> Vec<Deviation> {
-        deviations::deviations(options)
+        deviations(options)
     }
 
     fn new(options: &OltpOptions, context: Context) -> Self {
@@ -199,9 +190,9 @@ impl Workload for Oltp {
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = Vec::new();
         if self.steps[index].kind == OltpStepKind::Load {
-            works = tables::make(&self.shared, session).await?;
+            works = load::make(&self.shared, session).await?;
         } else if index == 0 {
-            let found = tables::find(&self.shared, session, false).await?;
+            let found = load::find(&self.shared, session, false).await?;
             self.contents = found.contents;
             works.push(found.work);
         }
@@ -233,8 +224,39 @@ impl Workload for Oltp {
         if self.steps[index].kind != OltpStepKind::Load {
             return Ok(Vec::new());
         }
-        Ok(tables::restart_ids(&self.shared, session).await?.into_iter().collect())
+        Ok(load::restart_ids(&self.shared, session).await?.into_iter().collect())
     }
+}
+
+pub(crate) const ROWS: &str = include_str!("deviations.toml");
+
+pub(crate) fn deviations(options: &OltpOptions) -> Vec<Deviation> {
+    let mut values = options.values();
+    values.insert("rest".to_owned(), json!(rest(options)));
+    of_rows(ROWS, &values)
+}
+
+/// Returns what is done between steps, and after which ones. It is `None` where nothing is done, as in
+/// the original.
+fn rest(options: &OltpOptions) -> Option<String> {
+    let settle = options.settling();
+    let when = match (settle.after_steps()?, options.use_existing) {
+        (SettleAfter::Load, true) => return None,
+        (SettleAfter::Load, false) => "after the load",
+        (SettleAfter::EachWrite, true) => "after each step that writes",
+        (SettleAfter::EachWrite, false) => "after the load and each step that writes",
+    };
+    let length = match settle.in_place_of_a_pause() {
+        Some(until_quiet) => format!(", then {until_quiet}"),
+        None => match settle.wait_of(Duration::ZERO) {
+            Duration::ZERO => String::new(),
+            wait => format!(", with a pause at least {} s long in all", wait.as_secs_f64()),
+        },
+    };
+    Some(format!(
+        "{when}: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as \
+         the product has them){length}"
+    ))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::Philox;
 use crate::oltp::OltpSetup;
-use crate::oltp::draws::OltpDraws;
+use crate::oltp::operation::OltpDraws;
 
 /// Numbers of groups in `c` and `pad`. A group has eleven digits.
 const C_GROUPS: usize = 10;

@@ -11,9 +11,9 @@ use dbdyno_record::{Check, CheckPart};
 use serde_json::{Value, json};
 
 use crate::checks::{check, numbers, part};
-use crate::oltp::draws::OltpDraws;
-use crate::oltp::list::OltpStepKind;
+use crate::oltp::operation::OltpDraws;
 use crate::oltp::rows::{OltpRowSource, push_c, push_pad};
+use crate::oltp::steps::OltpStepKind;
 use crate::oltp::{OltpSetup, sql};
 use crate::{Error, Philox, Result};
 
@@ -208,7 +208,10 @@ mod tests {
     fn setup(options: OltpOptions) -> OltpSetup {
         let address = DatabaseAddress::Null(null::Options::default());
         let database_server = DatabaseServer { address, capabilities: null::capabilities() };
-        OltpSetup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
+        OltpSetup {
+            options,
+            context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
+        }
     }
 
     /// Returns the end of a test in which two connections changed `rows` each.

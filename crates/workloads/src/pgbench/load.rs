@@ -8,9 +8,9 @@ use dbdyno_db::{Capabilities, RowStream};
 use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
 use super::PgbenchSetup;
-use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
 use super::options::{PartitionMethod, PgbenchOptions};
 use crate::connection::{Connection, changed, of_load};
+use crate::pgbench::sources::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
 
 /// Accounts that are sent at once: about 1 MB, or the rows of one INSERT where rows cannot be streamed.
 const STREAMED: u64 = 20_000;
@@ -63,7 +63,7 @@ pub(crate) fn load_operations(setup: &PgbenchSetup) -> Vec<LoadOperation> {
                 ]));
             }
             'v' if !capabilities.gather_statistics.is_empty() => {
-                let gather = |table: &super::builtin::PgbenchTable| {
+                let gather = |table: &crate::pgbench::sources::PgbenchTable| {
                     format!("{} {}", capabilities.gather_statistics, table.name)
                 };
                 all.push(LoadOperation::Statements(TABLES.iter().map(gather).collect()));
@@ -89,7 +89,7 @@ pub(crate) fn load_operations(setup: &PgbenchSetup) -> Vec<LoadOperation> {
 fn creations(setup: &PgbenchSetup) -> Vec<String> {
     let capabilities = &setup.context.database_server.capabilities;
     let (options, has_keys) = (&setup.options, setup.options.init_steps.contains('p'));
-    let create = |table: &super::builtin::PgbenchTable| {
+    let create = |table: &crate::pgbench::sources::PgbenchTable| {
         let number = if options.scale >= LARGE_SCALE { "bigint" } else { "int" };
         let columns = table.columns.replace("AID", number);
         // Where no key can be added later, it is there from the start.
@@ -258,7 +258,8 @@ mod tests {
         const SCALE: u32 = 25_000;
         let mut context = summaries::context();
         context.database_server.capabilities = postgres::capabilities();
-        let options = PgbenchOptions { scale: SCALE, init_steps: "tg".to_owned(), ..PgbenchOptions::default() };
+        let options =
+            PgbenchOptions { scale: SCALE, init_steps: "tg".to_owned(), ..PgbenchOptions::default() };
         let operations = load_operations(&PgbenchSetup::new(&options, context, None));
         let LoadOperation::Statements(created) = &operations[0] else { panic!("{:?}", operations[0]) };
         let accounts = created.iter().find(|sql| sql.starts_with("create table pgbench_accounts(")).unwrap();
@@ -282,7 +283,11 @@ mod tests {
         create unlogged table pgbench_accounts_2 partition of pgbench_accounts for values from (33335) to (66669) with (fillfactor=100)
         create unlogged table pgbench_accounts_3 partition of pgbench_accounts for values from (66669) to (maxvalue) with (fillfactor=100)
         ");
-        let hashed = PgbenchOptions { partitions: 2, partition_method: PartitionMethod::Hash, ..PgbenchOptions::default() };
+        let hashed = PgbenchOptions {
+            partitions: 2,
+            partition_method: PartitionMethod::Hash,
+            ..PgbenchOptions::default()
+        };
         insta::assert_snapshot!(partitions(&hashed).collect::<Vec<_>>().join("\n"), @r"
         create table pgbench_accounts_1 partition of pgbench_accounts for values with (modulus 2, remainder 0) with (fillfactor=100)
         create table pgbench_accounts_2 partition of pgbench_accounts for values with (modulus 2, remainder 1) with (fillfactor=100)

@@ -3,18 +3,14 @@
 //! A transaction is one pass over a script, drawn by weight. The code is written from pgbench's manual
 //! and the formulas in its source. Where it differs, `deviations.toml` says so in every record.
 
-mod builtin;
 mod expression;
-mod listener;
 mod load;
 pub mod options;
-mod parser;
 mod random;
 mod script;
 mod sources;
 mod steps;
 mod task;
-mod value;
 mod variables;
 mod verify;
 
@@ -28,21 +24,21 @@ use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value as Json, json};
 
-pub use self::builtin::{BUILTINS, Builtin, builtin};
-pub use self::listener::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
 use self::load::PgbenchLoadTask;
 use self::options::{PartitionMethod, PgbenchOptions, Vacuum};
 use self::script::Action;
 use self::sources::{CLIENT, SCALE, SEEDS, Scripts};
 use self::steps::PgbenchStep;
 use self::task::PgbenchTask;
-use self::value::Value;
 use self::variables::Variables;
 use self::verify::Balances;
-use crate::any_task::any_task;
+use crate::connection::any_task;
 use crate::deviations::of_rows;
+use crate::pgbench::variables::Value;
 use crate::step::{Cell, StepOptions};
-use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, sql_checks};
+use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, checks};
+pub use sources::{BUILTINS, Builtin, builtin};
+pub use task::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
 
 any_task! {
     Load(Box<PgbenchLoadTask>),
@@ -80,7 +76,7 @@ impl PgbenchSetup {
     }
 
     /// Gives a connection the variables that do not come from its scripts.
-    pub(crate) fn give_variables(&self, client: u32, variables: &mut Variables) {
+    fn give_variables(&self, client: u32, variables: &mut Variables) {
         let seed = self.context.draws;
         let [high, low, ..] = Philox::new(seed, 0).at(0, 0, 0);
         variables.give(SCALE, Value::Int(self.scale() as i64));
@@ -95,20 +91,20 @@ impl PgbenchSetup {
         }
     }
 
-    pub(crate) fn script_names(&self) -> Vec<&'static str> {
+    fn script_names(&self) -> Vec<&'static str> {
         let scripts = self.scripts.iter().flat_map(|scripts| &scripts.list);
         scripts.map(|source| sources::kept(source.name.clone())).collect()
     }
 
     /// Returns the index of a command among those of [`ScriptInfo`].
-    pub(crate) fn command_index(&self, (script, command): (usize, usize)) -> usize {
+    fn command_index(&self, (script, command): (usize, usize)) -> usize {
         let source = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script));
         let before = source.map_or(&[][..], |source| &source.commands[..command]);
         before.iter().filter(|command| !command.text.is_empty()).count()
     }
 
     /// Returns what a command is counted under: script, number and first word.
-    pub(crate) fn command_name(&self, (script, command): (usize, usize)) -> &'static str {
+    fn command_name(&self, (script, command): (usize, usize)) -> &'static str {
         let Some(source) = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script)) else {
             return "";
         };
@@ -242,7 +238,7 @@ impl Pgbench {
     fn sources(&self) -> Result<Work> {
         let scripts = self.scripts_read()?;
         let texts = scripts.list.iter().map(|source| (source.given.clone(), json!(source.text)));
-        Ok(crate::sources::read(&scripts.hash(), texts.collect()))
+        Ok(crate::workload::read(&scripts.hash(), texts.collect()))
     }
 
     /// Returns whether balances are compared. Only the original's own scripts keep them.
@@ -307,7 +303,7 @@ impl Workload for Pgbench {
             }
             let PgbenchSetup { options, context, .. } = &*self.setup;
             let step = &self.steps[index].name;
-            works.extend(sql_checks::before(context, &options.checks, step, session).await?);
+            works.extend(checks::before(context, &options.checks, step, session).await?);
             works.extend(self.make_ready(session).await?);
             if self.is_balanced() {
                 self.balances = Some(Balances::read(session).await?);
@@ -330,7 +326,7 @@ impl Workload for Pgbench {
             None if self.steps[index].kind.is_none() => verify::loaded(&self.setup, session).await?,
             None => Vec::new(),
         };
-        checks.extend(sql_checks::compare(&self.setup.options.checks, session).await?);
+        checks.extend(checks::compare(&self.setup.options.checks, session).await?);
         Ok(checks)
     }
 }

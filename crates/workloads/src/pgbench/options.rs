@@ -9,16 +9,16 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOpt
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::builtin::ACCOUNTS;
 use super::sources;
 use super::steps::ACCOUNT_BYTES;
 use super::variables::{is_name, no_name};
-use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
-use crate::oltp::check;
-use crate::oltp::options::{OltpOptions, OltpArrivals};
+use crate::checks::{self, SqlCheck};
+use crate::oltp::options;
+use crate::oltp::options::{OltpArrivals, OltpOptions};
+use crate::options::{ConcurrencyLevels, concurrency_levels};
 use crate::options::{first_problem, schema_problem};
+use crate::pgbench::sources::ACCOUNTS;
 use crate::settle::Settle;
-use crate::sql_checks::{self, SqlCheck};
 use crate::step::{StepOptions, forecast, outlines};
 
 named! {
@@ -177,7 +177,7 @@ const INIT_STEPS: &str = "dtgGvpf";
 impl WorkloadOptions for PgbenchOptions {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         values_problem(self)
-            .or_else(|| sql_checks::problem(&self.checks))
+            .or_else(|| checks::problem(&self.checks))
             .or_else(|| self.scripts("END").err().map(|problem| ("files", problem)))
             .or_else(|| data_problem(self, false))
     }
@@ -211,7 +211,7 @@ impl WorkloadOptions for PgbenchOptions {
 pub(crate) fn values_problem(options: &PgbenchOptions) -> Option<Mistake> {
     schema_problem(options)
         .or_else(|| words_problem(options))
-        .or_else(|| check::rates_problem(&options.shared()))
+        .or_else(|| options::rates_problem(&options.shared()))
 }
 
 fn words_problem(options: &PgbenchOptions) -> Option<Mistake> {

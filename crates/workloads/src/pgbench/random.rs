@@ -4,8 +4,8 @@
 use std::f64::consts::PI;
 
 use crate::Philox;
-use crate::oltp::draws;
-use crate::oltp::scramble::mixed;
+use crate::oltp::distribution::mixed;
+use crate::oltp::operation;
 
 /// Lowest parameter of a gaussian, and the range of a zipfian's.
 const LEAST_GAUSSIAN: f64 = 2.0;
@@ -15,17 +15,17 @@ const ZIPFIAN: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 #[derive(Debug)]
 pub(crate) struct PgbenchDraws {
     stream: Philox,
-    draws: draws::OltpDraws,
+    draws: operation::OltpDraws,
 }
 
 impl PgbenchDraws {
     pub(crate) fn new(stream: Philox) -> Self {
-        Self { draws: draws::OltpDraws::new(&stream, 0, 0), stream }
+        Self { draws: operation::OltpDraws::new(&stream, 0, 0), stream }
     }
 
     /// Goes to the first draw of transaction `number` of `client`.
     pub(crate) fn begin(&mut self, client: u32, number: u64) {
-        self.draws = draws::OltpDraws::new(&self.stream, client, number);
+        self.draws = operation::OltpDraws::new(&self.stream, client, number);
     }
 
     /// Returns a uniform number in `[0, 1)`.

@@ -1,9 +1,9 @@
 //! Parses scripts of pgbench: SQL up to `;`, and commands that begin with a backslash.
 
 use super::expression::Expression;
-use super::parser::expression;
-use super::value::Value;
 use super::variables::{Names, is_name, is_name_sign, name_length, no_name};
+use crate::pgbench::expression::expression;
+use crate::pgbench::variables::Value;
 
 /// What becomes of a COPY whose rows would go over the connection, in pgbench's words.
 pub(crate) const NO_COPY: &str =

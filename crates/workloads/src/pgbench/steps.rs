@@ -15,8 +15,8 @@ use super::task::{PgbenchTask, StepDraws};
 use super::{AnyTask, PgbenchSetup};
 use crate::oltp::steps::schedule;
 use crate::settle::Settle;
-use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
+use crate::step::{add_run, clients, kind_spec, step_spec, stream};
 use crate::{Tasks, planned};
 
 /// Bytes of an account with its key.

@@ -8,10 +8,10 @@ use dbdyno_loadgen::StepEnd;
 use dbdyno_record::Check;
 
 use super::PgbenchSetup;
-use super::builtin::TABLES;
 use super::sources::Scripts;
 use crate::Result;
 use crate::checks::{check, count, number, part};
+use crate::pgbench::sources::TABLES;
 
 /// Sums over the four tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use crate::Philox;
 use crate::oltp::distribution::IdDistribution;
-use crate::oltp::draws::Draws;
+use crate::oltp::operation::Draws;
 use crate::oltp::options::{Distribution, OltpOptions};
 
 /// The highest prime below 2^32. It leaves the remainder 3 when it is divided by 4.

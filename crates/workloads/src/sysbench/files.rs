@@ -43,7 +43,8 @@ impl SysbenchScript {
             );
             Error::SysbenchScript { script: given.to_owned(), message }
         })?;
-        let text = read(&path).map_err(|message| Error::SysbenchScript { script: given.to_owned(), message })?;
+        let text =
+            read(&path).map_err(|message| Error::SysbenchScript { script: given.to_owned(), message })?;
         let own = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let own = if own.as_os_str().is_empty() { PathBuf::from(".") } else { own };
         let from_environment = std::env::var("LUA_PATH").unwrap_or_default();

@@ -17,9 +17,9 @@ use mlua::{
 use super::SysbenchSetup;
 use super::draws::Draw;
 use super::files::SysbenchScript;
-use super::parts::ApiPart;
 use super::pattern::{self, Capture};
 use crate::oltp::options::Distribution;
+use crate::sysbench::machine::ApiPart;
 
 /// The time limit is checked after this many instructions.
 const INSTRUCTIONS: u32 = 10_000;

@@ -1,7 +1,8 @@
-//! Options of a script: what to run, with which options of its own, on how many connections. Also what
-//! a plan asks of them.
+//! Options of a script, and what the script itself offers: its commands and options. To find this out,
+//! the script is loaded once, without a database.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_loadgen::Failure;
@@ -13,15 +14,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::offers::Offers;
-use super::{SysbenchSetup, host};
-use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
-use crate::oltp::check;
-use crate::oltp::options::{Distribution, ErrorCode, OltpOptions, OltpArrivals};
+use crate::Philox;
+use crate::checks::{self, SqlCheck};
+use crate::oltp::options::{self, Distribution, ErrorCode, OltpArrivals, OltpOptions};
+use crate::options::{ConcurrencyLevels, concurrency_levels};
 use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
-use crate::sql_checks::{self, SqlCheck};
 use crate::step::{StepOptions, forecast, outlines};
+use crate::sysbench::files::SysbenchScript;
+use crate::sysbench::machine::{Machine, StateIdentity, error_text};
+use crate::sysbench::{SysbenchSetup, host};
 
 /// Codes of lost connections in lists of errors to ignore.
 const LOST: [&str; 4] = ["2006", "2013", "2011", "2055"];
@@ -175,7 +177,7 @@ impl SysbenchOptions {
         self.allow.contains(&Allowed::Os)
     }
 
-    pub(crate) fn allows_files(&self) -> bool {
+    fn allows_files(&self) -> bool {
         self.allow.contains(&Allowed::Files)
     }
 
@@ -195,7 +197,7 @@ impl WorkloadOptions for SysbenchOptions {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         values_problem(self)
             .or_else(|| commands_problem(self))
-            .or_else(|| sql_checks::problem(&self.checks))
+            .or_else(|| checks::problem(&self.checks))
             .or_else(|| script_problem(self))
             .or_else(|| data_problem(self, false))
     }
@@ -228,7 +230,7 @@ impl WorkloadOptions for SysbenchOptions {
 
 /// Returns the first value that is out of its range, or does not go with another.
 pub(crate) fn values_problem(options: &SysbenchOptions) -> Option<Mistake> {
-    schema_problem(options).or_else(|| check::rates_problem(&options.shared()))
+    schema_problem(options).or_else(|| rates_problem(&options.shared()))
 }
 
 fn commands_problem(options: &SysbenchOptions) -> Option<Mistake> {
@@ -310,4 +312,50 @@ pub(crate) fn option_table(lua: &Lua, setup: &SysbenchSetup, threads: u32) -> ml
         }
     }
     Ok(table)
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnOption {
+    pub name: String,
+    pub description: String,
+    /// Kind of the option: `BOOL`, `INT`, `SIZE`, `DOUBLE`, `STRING`, `LIST`, `FILE`.
+    pub kind: String,
+    pub default: Option<String>,
+}
+
+/// What a script says about itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Offers {
+    /// Its options, sorted by name.
+    pub(crate) options: Vec<OwnOption>,
+    /// Its commands, and whether all connections run each at the same time.
+    pub(crate) commands: BTreeMap<String, bool>,
+    pub(crate) script: SysbenchScript,
+}
+
+impl Offers {
+    /// Loads the script of `setup` as for `command`.
+    pub(crate) fn of(setup: &Arc<SysbenchSetup>, command: &str) -> Result<Self, Mistake> {
+        let options = &setup.options;
+        let script = SysbenchScript::find(&options.script, options.allows_files())
+            .map_err(|error| ("script", error.to_string()))?;
+        let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let mistake = |key, problem: String| (key, format!("script {}: {problem}", script.given));
+        let machine = Machine::loaded(setup, &script, place).map_err(|problem| mistake("script", problem))?;
+        machine.set_options(place.threads).map_err(|problem| mistake("options", problem))?;
+        let offered = machine.options_part().and_then(|(_, offers)| offers.call(()));
+        let (list, commands): (Vec<Table>, BTreeMap<String, bool>) =
+            offered.map_err(|error| mistake("script", error_text(&error)))?;
+        let option = |entry: Table| -> mlua::Result<OwnOption> {
+            Ok(OwnOption {
+                name: entry.get(1)?,
+                description: entry.get(2)?,
+                kind: entry.get(3)?,
+                default: entry.get(4)?,
+            })
+        };
+        let options = list.into_iter().map(option).collect::<mlua::Result<Vec<_>>>();
+        let options = options.map_err(|error| ("script", error_text(&error)))?;
+        Ok(Self { options, commands, script })
+    }
 }

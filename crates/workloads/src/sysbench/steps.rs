@@ -9,13 +9,13 @@ use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use super::options::{PsMode, SysbenchOptions};
-use super::task::{SysbenchTask, StepScript};
+use super::task::{StepScript, SysbenchTask};
 use super::{SysbenchSetup, files};
-use crate::oltp::list::{ROW_BYTES, ROW_LOADED};
+use crate::oltp::steps::{ROW_BYTES, ROW_LOADED};
 use crate::oltp::steps::{arrivals, limit};
 use crate::settle::Settle;
-use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
+use crate::step::{add_run, clients, kind_spec, step_spec, stream};
 use crate::{Tasks, planned};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

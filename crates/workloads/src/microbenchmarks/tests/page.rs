@@ -3,13 +3,12 @@
 use std::fmt::Write;
 
 use crate::microbenchmarks::options::{
-    MicroConnections, MicroLength, MicroLevel, MicroSequence, MicroStep, MicroTest,
-    MicrobenchmarksOptions,
+    MicroConnections, MicroLength, MicroLevel, MicroSequence, MicroStep, MicroTest, MicrobenchmarksOptions,
 };
 use dbdyno_record::Deviation;
 
 use crate::deviations::{Surroundings, of_surroundings};
-use crate::microbenchmarks::micro_test::Family;
+use crate::microbenchmarks::options::Family;
 use crate::microbenchmarks::steps::ReadyStep;
 use crate::microbenchmarks::{Microbenchmarks, deviations};
 use crate::summaries::{StepDescription, context, shown, step_description};
@@ -153,7 +152,7 @@ fn write_deviations(out: &mut String) {
     let around = Surroundings { on_socket: Some("PostgreSQL".to_owned()), ..Surroundings::default() };
     let of_host = of_surroundings(&Microbenchmarks::ORIGINAL, &around);
     for Deviation { topic, original, here } in
-        deviations::deviations(&MicrobenchmarksOptions::default()).into_iter().chain(of_host)
+        deviations(&MicrobenchmarksOptions::default()).into_iter().chain(of_host)
     {
         let _ = writeln!(out, "| {topic} | {original} | {here} |");
     }

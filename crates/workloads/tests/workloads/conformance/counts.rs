@@ -129,8 +129,10 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
 #[test]
 fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
     for pacing in [Pacing::Even, Pacing::Poisson, Pacing::Burst] {
-        let recorded =
-            Recorded::new(&InsertBenchmarkOptions { pacing, ..InsertBenchmarkOptions::default() }, mysql::capabilities("innodb", true));
+        let recorded = Recorded::new(
+            &InsertBenchmarkOptions { pacing, ..InsertBenchmarkOptions::default() },
+            mysql::capabilities("innodb", true),
+        );
         for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
             let tasks = recorded.tasks(step);
             let arrivals: Vec<Arrivals> = tasks
@@ -190,7 +192,10 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
 #[test]
 fn every_pacing_says_how_it_differs_from_the_original() {
     let reported = |pacing| {
-        let all = InsertBenchmark::deviations(&InsertBenchmarkOptions { pacing, ..InsertBenchmarkOptions::default() });
+        let all = InsertBenchmark::deviations(&InsertBenchmarkOptions {
+            pacing,
+            ..InsertBenchmarkOptions::default()
+        });
         let found: Vec<_> = all.into_iter().filter(|one| one.topic == "pacing").collect();
         assert_eq!(found.len(), 1, "{pacing:?}");
         found[0].here.clone()

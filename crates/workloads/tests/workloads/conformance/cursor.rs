@@ -54,7 +54,8 @@ fn each_step_begins_with_a_look_up_of_its_own() {
 
 #[test]
 fn an_interval_of_0_rounds_means_one_look_up() {
-    let recorded = recorded(&InsertBenchmarkOptions { resync_rounds: 0, ..InsertBenchmarkOptions::default() });
+    let recorded =
+        recorded(&InsertBenchmarkOptions { resync_rounds: 0, ..InsertBenchmarkOptions::default() });
     recorded.journal.answer(LEAST, 1);
     let mut tasks = recorded.tasks("l.i1");
     let look_ups = (0..2100).filter(|&round| delete(&mut tasks, round).1).count();

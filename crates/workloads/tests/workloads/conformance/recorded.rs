@@ -31,7 +31,11 @@ impl Recorded {
         Self::with_seed(options, capabilities, 1)
     }
 
-    pub(crate) fn with_seed(options: &InsertBenchmarkOptions, mut capabilities: Capabilities, seed: u64) -> Self {
+    pub(crate) fn with_seed(
+        options: &InsertBenchmarkOptions,
+        mut capabilities: Capabilities,
+        seed: u64,
+    ) -> Self {
         let journal = Journal::default();
         let address = DatabaseAddress::Null(null::Options {
             journal: Some(journal.clone()),

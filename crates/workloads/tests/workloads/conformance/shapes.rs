@@ -64,7 +64,8 @@ fn deletes_take_the_first_rows_from_a_key_on() {
              ORDER BY transactionid ASC LIMIT 50)",
         ),
     ] {
-        let recorded = Recorded::new(&InsertBenchmarkOptions { protocol: Protocol::Text, ..small() }, capabilities);
+        let recorded =
+            Recorded::new(&InsertBenchmarkOptions { protocol: Protocol::Text, ..small() }, capabilities);
         recorded.journal.answer("SELECT min(transactionid) FROM pi1", 77);
         assert_eq!(recorded.texts("l.i1", "delete", 1), [expected]);
     }

@@ -16,7 +16,13 @@ use crate::desk::Desk;
 
 /// All steps of a sequence on tables of 10,000 rows, over two connections.
 pub(crate) fn options(sequence: MicroSequence) -> MicrobenchmarksOptions {
-    MicrobenchmarksOptions { sequence, tables: 2, table_size: 10_000, connections: vec![2], ..MicrobenchmarksOptions::default() }
+    MicrobenchmarksOptions {
+        sequence,
+        tables: 2,
+        table_size: 10_000,
+        connections: vec![2],
+        ..MicrobenchmarksOptions::default()
+    }
 }
 
 pub(crate) fn desk(options: &MicrobenchmarksOptions) -> Desk<Microbenchmarks> {

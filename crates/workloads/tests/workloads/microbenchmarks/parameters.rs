@@ -120,7 +120,11 @@ fn ids_and_k_of_every_statement_begin_where_the_plan_says() {
     const SHIFT: i64 = 5_000_000_000;
     for sequence in [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo] {
         let mut near = desk(&options(sequence));
-        let mut far = desk(&MicrobenchmarksOptions { first_id: 1 + SHIFT as u64, id: IdType::Bigint, ..options(sequence) });
+        let mut far = desk(&MicrobenchmarksOptions {
+            first_id: 1 + SHIFT as u64,
+            id: IdType::Bigint,
+            ..options(sequence)
+        });
         for step in &options(sequence).step_names()[2..] {
             let pairs =
                 near.operations(step, 0, 2).concat().into_iter().zip(far.operations(step, 0, 2).concat());

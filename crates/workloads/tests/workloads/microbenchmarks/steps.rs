@@ -23,7 +23,8 @@ fn counted(events: &[StepEvent]) -> Vec<(String, u64, u64, u64)> {
 
 #[test]
 fn a_step_may_end_with_its_operations_and_counts_its_statements_by_kind() {
-    let mut desk = desk(&MicrobenchmarksOptions { operations: Some(101), ..options(MicroSequence::FortyTwo) });
+    let mut desk =
+        desk(&MicrobenchmarksOptions { operations: Some(101), ..options(MicroSequence::FortyTwo) });
     let (end, record) = desk.run("read-write_range=100");
     let started: Vec<u64> = end.tasks.iter().map(|task| task.started).collect();
     assert_eq!(started.iter().sum::<u64>(), 101);
@@ -40,7 +41,11 @@ fn a_step_may_end_with_its_operations_and_counts_its_statements_by_kind() {
 #[test]
 fn statements_of_the_warm_up_are_not_counted() {
     let second = PlanDuration::from_secs(1);
-    let mut desk = desk(&MicrobenchmarksOptions { read_time: second, warmup: second, ..options(MicroSequence::FortyTwo) });
+    let mut desk = desk(&MicrobenchmarksOptions {
+        read_time: second,
+        warmup: second,
+        ..options(MicroSequence::FortyTwo)
+    });
     let (_, record) = desk.run("point-query");
     let (from_us, to_us) = record.window().unwrap();
     assert_eq!((from_us, to_us), (1_000_000, 2_000_000));

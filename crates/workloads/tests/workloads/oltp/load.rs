@@ -177,12 +177,14 @@ fn a_stream_holds_the_same_rows_as_the_inserts_in_every_products_form() {
 
 #[test]
 fn an_embedded_database_gets_prepared_rows_in_long_transactions() {
-    let options = OltpOptions { table_size: 30_000, load_method: LoadMethod::Stream, ..OltpOptions::default() };
+    let options =
+        OltpOptions { table_size: 30_000, load_method: LoadMethod::Stream, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, sqlite::capabilities());
     let texts = sent(&mut desk);
     let count = |begin: &str| texts.iter().filter(|text| text.starts_with(begin)).count();
     assert_eq!((count("BEGIN IMMEDIATE"), count("INSERT"), count("COMMIT")), (2, 30_000, 2));
-    let inserts = Desk::new(&OltpOptions { load_method: LoadMethod::Insert, ..options }, sqlite::capabilities());
+    let inserts =
+        Desk::new(&OltpOptions { load_method: LoadMethod::Insert, ..options }, sqlite::capabilities());
     let all = sent(&mut { inserts });
     let wanted = all.iter().flat_map(|sql| rows(sql)).map(|(k, c, pad)| format!("({k}, '{c}', '{pad}')"));
     let given = texts.iter().filter_map(|text| text.strip_prefix("INSERT INTO sbtest1 (k, c, pad) VALUES "));

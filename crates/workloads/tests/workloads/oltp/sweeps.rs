@@ -4,7 +4,7 @@
 use dbdyno_db::null;
 use dbdyno_model::PlanDuration;
 use dbdyno_record::Interval;
-use dbdyno_workloads::oltp::options::{OltpOptions, OltpArrivals, OltpTest};
+use dbdyno_workloads::oltp::options::{OltpArrivals, OltpOptions, OltpTest};
 
 use crate::desk::Desk;
 
@@ -62,7 +62,8 @@ fn rates_are_of_all_connections_together_and_keep_their_operations() {
 
 #[test]
 fn thinking_slows_a_closed_loop_down() {
-    let options = OltpOptions { think_time: PlanDuration(std::time::Duration::from_millis(100)), ..options() };
+    let options =
+        OltpOptions { think_time: PlanDuration(std::time::Duration::from_millis(100)), ..options() };
     let mut desk = Desk::new(&options, null::capabilities());
     let (end, record) = desk.run("point-select.c8");
     let done: u64 = end.tasks.iter().map(|task| task.done).sum();

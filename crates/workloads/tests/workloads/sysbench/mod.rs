@@ -72,7 +72,11 @@ fn steps_are_the_commands_and_a_run_at_each_concurrency_level() {
         named("commands = [\"prepare\", \"prewarm\", \"run\", \"cleanup\"]"),
         "prepare prewarm oltp_read_write.c1 cleanup"
     );
-    let existing = SysbenchOptions { use_existing: true, script: "oltp_insert".to_owned(), ..SysbenchOptions::default() };
+    let existing = SysbenchOptions {
+        use_existing: true,
+        script: "oltp_insert".to_owned(),
+        ..SysbenchOptions::default()
+    };
     assert_eq!((existing.step_names().join(" ").as_str(), existing.load_steps()), ("oltp_insert.c1", 0));
     assert!(existing.needs().existing_tables);
 }
