@@ -3,12 +3,12 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::exchange::{Kind, Step, Work};
+use crate::listen::Stream;
 use crate::output::Output;
-use crate::session::Session;
+use crate::protocol::Session;
+use crate::protocol::{ParsedInput, RequestKind, StatementRequest};
 use crate::stats::Stats;
-use crate::stream::Stream;
-use crate::{Fault, Script};
+use crate::{Script, StatementFault};
 
 /// What a connection does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +42,9 @@ impl Job {
 #[derive(Debug)]
 enum Task {
     Login,
-    Answer(Work, Fault),
+    Answer(StatementRequest, StatementFault),
     /// A statement for which nothing is programmed.
-    Aside(Work),
+    Aside(StatementRequest),
     /// The second half of an answer.
     Rest(Output),
     /// The job only sends what is in the output, which a freeze may delay.
@@ -165,20 +165,20 @@ impl Connection {
         let mut at = 0;
         while self.job.is_none() && !self.closing && !self.output.is_full() {
             match self.session.next(&input[at..], &mut self.output) {
-                Step::More => break,
-                Step::Close => self.closing = true,
-                Step::Done(length, kind) => {
+                ParsedInput::More => break,
+                ParsedInput::Close => self.closing = true,
+                ParsedInput::Done(length, kind) => {
                     at += length;
                     count(stats, kind);
-                    if kind != Kind::Part && script.freeze.is_some() {
+                    if kind != RequestKind::Part && script.freeze.is_some() {
                         self.begin(Task::Hold, now, Duration::ZERO, script, stats);
                     }
                 }
-                Step::Login(length) => {
+                ParsedInput::Login(length) => {
                     at += length;
                     self.begin(Task::Login, now, script.login_delay, script, stats);
                 }
-                Step::Statement(length, work) => {
+                ParsedInput::Statement(length, work) => {
                     at += length;
                     let number = if work.prepared {
                         &mut stats.requests.executions
@@ -233,21 +233,21 @@ impl Connection {
             Task::Rest(rest) => self.output.put_rest(rest),
             Task::Hold => {}
             Task::Aside(work) => self.session.answer(work, &mut self.output),
-            Task::Answer(work, Fault::None) => {
+            Task::Answer(work, StatementFault::None) => {
                 self.session.answer(work, &mut self.output);
                 self.answered(job.since, job.programmed);
             }
-            Task::Answer(work, Fault::Refused) => {
+            Task::Answer(work, StatementFault::Refused) => {
                 let code = script.error.as_ref().map_or("", |error| error.code.as_str());
                 self.session.refuse(work, code, &mut self.output);
                 stats.faults.errors += 1;
                 self.answered(job.since, job.programmed);
             }
-            Task::Answer(_, Fault::Disconnected) => {
+            Task::Answer(_, StatementFault::Disconnected) => {
                 stats.faults.disconnects += 1;
                 self.closing = true;
             }
-            Task::Answer(work, Fault::Half) => {
+            Task::Answer(work, StatementFault::Half) => {
                 stats.faults.half_answers += 1;
                 self.halve(work, script);
             }
@@ -262,7 +262,7 @@ impl Connection {
     }
 
     /// Answers, but keeps the second half back.
-    fn halve(&mut self, work: Work, script: &Script) {
+    fn halve(&mut self, work: StatementRequest, script: &Script) {
         let before = self.output.len();
         self.session.answer(work, &mut self.output);
         let rest = self.output.split_off(before + (self.output.len() - before) / 2);
@@ -292,13 +292,13 @@ impl Connection {
     }
 }
 
-fn count(stats: &mut Stats, kind: Kind) {
+fn count(stats: &mut Stats, kind: RequestKind) {
     let requests = &mut stats.requests;
     match kind {
-        Kind::Prepare => requests.prepares += 1,
-        Kind::Close => requests.closes += 1,
-        Kind::Ping => requests.pings += 1,
-        Kind::Other => requests.others += 1,
-        Kind::Part => {}
+        RequestKind::Prepare => requests.prepares += 1,
+        RequestKind::Close => requests.closes += 1,
+        RequestKind::Ping => requests.pings += 1,
+        RequestKind::Other => requests.others += 1,
+        RequestKind::Part => {}
     }
 }

@@ -153,7 +153,7 @@ fn parse(text: &str) -> Result<Distribution, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{Purpose, unit};
+    use crate::script::{Purpose, unit};
 
     const ALL: &[&str] = &[
         "none",

@@ -1,12 +1,13 @@
-//! Programmed faults: errors, disconnects and half answers, each at known statements.
+//! Programmed faults: errors, disconnects and half answers, each at known statements, and freezes,
+//! which are times in which the server serves nothing. Work in progress stalls during a freeze and
+//! continues afterwards.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::Error;
-use crate::random::{Purpose, unit};
-use crate::units;
+use crate::script::{Purpose, unit};
+use crate::{Error, units};
 
 const ERROR_FORM: &str =
     "a code and when, as in 1213 every 100 (MySQL), 40P01 every 100 (PostgreSQL) or 1213 0.5%";
@@ -49,7 +50,7 @@ pub struct Half {
 
 /// What happens to one statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum StatementFault {
     None,
     Refused,
     Half,
@@ -117,6 +118,122 @@ fn every(number: &str) -> Result<u64, String> {
     }
 }
 
+const FREEZE_FORM: &str = "200ms every 10s, 200ms at 3s, or 200ms every 10s at 3s; add from start to count from the server's start \
+                    instead of from its first statement";
+
+/// When the freezes' clock starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FreezeOrigin {
+    /// It starts when the first statement on any connection arrives. A client can see that moment.
+    #[default]
+    FirstStatement,
+    /// It starts with the server.
+    Start,
+}
+
+/// Freezes of the whole server. During a freeze nothing is sent, no CPU is burnt, and programmed
+/// delays stall. A freeze therefore lengthens the answers that it hits by its whole length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freeze {
+    pub length: Duration,
+    /// Time from the start of a freeze to the start of the next; `None` for a single one.
+    pub period: Option<Duration>,
+    /// Time from the origin to the start of the first freeze.
+    pub first_at: Duration,
+    pub origin: FreezeOrigin,
+}
+
+impl Freeze {
+    /// When work that takes `service` and begins at `begin` is done. Both times count from the
+    /// origin.
+    pub(crate) fn done_at(&self, begin: Duration, service: Duration) -> Duration {
+        // The calculation uses a clock that runs only outside freezes.
+        let first = self.first_at;
+        let worked = if begin < first {
+            begin
+        } else {
+            let (past, within) = match self.period {
+                Some(period) => divide(begin - first, period),
+                None => (0, begin - first),
+            };
+            first + self.unfrozen() * past + within.saturating_sub(self.length)
+        };
+        let end = worked + service;
+        if end < first {
+            return end;
+        }
+        let freezes = match self.period {
+            Some(_) => divide(end - first, self.unfrozen()).0 + 1,
+            None => 1,
+        };
+        end + self.length * freezes
+    }
+
+    /// Whether `at`, counted from the origin, lies in a freeze.
+    pub fn covers(&self, at: Duration) -> bool {
+        let Some(since) = at.checked_sub(self.first_at) else { return false };
+        self.period.map_or(since, |period| divide(since, period).1) < self.length
+    }
+
+    /// Time from the end of a freeze to the start of the next.
+    fn unfrozen(&self) -> Duration {
+        self.period.map_or(Duration::ZERO, |period| period - self.length)
+    }
+}
+
+/// How often `part` fits into `whole`, and the remainder.
+fn divide(whole: Duration, part: Duration) -> (u32, Duration) {
+    let times = u32::try_from(whole.as_nanos() / part.as_nanos()).unwrap_or(u32::MAX);
+    (times, whole.saturating_sub(part * times))
+}
+
+impl fmt::Display for Freeze {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", units::show(self.length))?;
+        if let Some(period) = self.period {
+            write!(formatter, " every {}", units::show(period))?;
+        }
+        if self.period != Some(self.first_at) {
+            write!(formatter, " at {}", units::show(self.first_at))?;
+        }
+        if self.origin == FreezeOrigin::Start { formatter.write_str(" from start") } else { Ok(()) }
+    }
+}
+
+impl FromStr for Freeze {
+    type Err = Error;
+
+    /// Reads three forms. `200ms every 10s`: the first comes after 10 s. `200ms every 10s at 3s`:
+    /// the first comes after 3 s. `200ms at 3s`: there is only one. All count from the first
+    /// statement, or from the server's start if the text ends with `from start`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        parse(text).map_err(|problem| Error::text(text, problem, FREEZE_FORM))
+    }
+}
+
+fn parse(text: &str) -> Result<Freeze, String> {
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    let origin = if words.ends_with(&["from", "start"]) {
+        words.truncate(words.len() - 2);
+        FreezeOrigin::Start
+    } else {
+        FreezeOrigin::FirstStatement
+    };
+    let (length, period, first) = match words[..] {
+        [length, "every", period] => (length, Some(period), period),
+        [length, "every", period, "at", first] => (length, Some(period), first),
+        [length, "at", first] => (length, None, first),
+        _ => return Err("no such freeze".to_owned()),
+    };
+    let period = period.map(units::duration).transpose()?;
+    let freeze =
+        Freeze { length: units::duration(length)?, period, first_at: units::duration(first)?, origin };
+    if freeze.length.is_zero() || freeze.period.is_some_and(|period| period <= freeze.length) {
+        return Err("a freeze lasts longer than nothing and less than its period".to_owned());
+    }
+    Ok(freeze)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,5 +262,62 @@ mod tests {
         // The standard deviation is 31.
         assert!(struck(Occurrence::Share(0.01)).abs_diff(1000) < 125);
         assert_eq!((struck(Occurrence::Share(0.0)), struck(Occurrence::Share(1.0))), (0, 100_000));
+    }
+
+    fn read(text: &str) -> Freeze {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Calls [`Freeze::done_at`] with milliseconds.
+    fn done(text: &str, begin: u64, service: u64) -> u128 {
+        read(text).done_at(Duration::from_millis(begin), Duration::from_millis(service)).as_millis()
+    }
+
+    #[test]
+    fn work_stands_still_while_it_freezes() {
+        let freeze = "200ms every 10s";
+        assert_eq!(done(freeze, 0, 5), 5);
+        assert_eq!(done(freeze, 9_990, 5), 9_995);
+        assert_eq!(done(freeze, 9_990, 30), 10_220, "20 ms of the work are left when the freeze ends");
+        assert_eq!(done(freeze, 10_000, 1), 10_201);
+        assert_eq!(done(freeze, 10_150, 1), 10_201);
+        assert_eq!(done(freeze, 10_150, 0), 10_200);
+        assert_eq!(done(freeze, 10_200, 7), 10_207);
+        assert_eq!(done(freeze, 19_999, 2), 20_201);
+        assert_eq!(done(freeze, 5_000, 20_000), 25_400, "two freezes in the middle");
+    }
+
+    #[test]
+    fn a_single_freeze_and_a_first_one_at_another_time() {
+        assert_eq!(done("200ms at 3s", 2_999, 2), 3_201);
+        assert_eq!(done("200ms at 3s", 3_300, 60_000), 63_300);
+        assert_eq!(done("200ms every 10s at 1s", 999, 2), 1_201);
+        assert_eq!(done("200ms every 10s at 1s", 11_100, 0), 11_200);
+    }
+
+    #[test]
+    fn an_answer_never_goes_out_inside_a_freeze_and_no_work_is_lost() {
+        let freeze = read("3ms every 10ms at 4ms");
+        let step = Duration::from_micros(100);
+        for begin in (0..500).map(|n| step * n) {
+            for service in (0..300).step_by(7).map(|n| step * n) {
+                let end = freeze.done_at(begin, service);
+                assert!(!freeze.covers(end), "{begin:?} {service:?}: {end:?}");
+                let free = (0..10_000).map(|n| step * n);
+                let between = free.skip_while(|at| *at < begin).take_while(|at| *at < end);
+                let worked = step * between.filter(|at| !freeze.covers(*at)).count() as u32;
+                assert_eq!(worked, service, "{begin:?} {service:?}: {end:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn freezes_are_read_and_written_back() {
+        for text in ["200ms every 10s", "200ms every 10s at 3s", "1s at 3s", "200ms every 10s from start"] {
+            assert_eq!(read(text).to_string(), text);
+        }
+        for bad in ["", "200ms", "10s every 10s", "0s at 1s", "1s every 3s from end", "x every 1s"] {
+            assert!(bad.parse::<Freeze>().is_err(), "{bad}");
+        }
     }
 }

@@ -13,38 +13,30 @@
 //! before something is due, the thread does not sleep but looks for new requests, so that answers
 //! are sent within microseconds of their time.
 
-mod burn;
 mod connection;
 mod distribution;
 mod error;
-mod exchange;
 mod fault;
-mod freeze;
 mod listen;
 mod mysql;
 mod output;
 mod postgres;
 mod protocol;
-mod random;
 mod script;
 mod server;
-mod session;
 mod statement;
 mod stats;
-mod stream;
-mod timer_queue;
 mod units;
 mod worker;
 
 pub use distribution::Distribution;
 pub use error::Error;
-pub use fault::{Fault, Half, Occurrence, Refusal};
-pub use freeze::{Freeze, Origin};
+pub use fault::{Freeze, FreezeOrigin, Half, Occurrence, Refusal, StatementFault};
 pub use listen::Listen;
 pub use protocol::Protocol;
 pub use script::Script;
 pub use server::{Handle, Server, Threads};
-pub use stats::{Connections, Faults, Requests, Stats, Times};
+pub use stats::{AnswerTimes, Connections, Faults, Requests, Stats};
 pub use units::duration;
 
 /// A column's value with `bytes` bytes. Its digits do not begin with 0, so that a short one can be

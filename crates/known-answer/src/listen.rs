@@ -1,14 +1,14 @@
-//! The address on which a server listens: makes the socket and removes it again.
+//! The address on which a server listens: makes the socket and removes it again. A client's socket
+//! is a [`Stream`], unix or TCP.
 
 use std::fmt;
-use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use crate::stream::Stream;
 use crate::{Error, Protocol};
 
 /// PostgreSQL's socket name in its folder, for the port that clients use by default.
@@ -100,6 +100,44 @@ fn make_room(path: &Path) -> Result<(), Error> {
             Ok(())
         }
         _ => Err(Error::SocketInUse { path: path.to_owned() }),
+    }
+}
+
+/// A connected socket that never blocks.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => (&*stream).read(into),
+            Self::Tcp(stream) => (&*stream).read(into),
+        }
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&*stream).write(bytes),
+            Stream::Tcp(stream) => (&*stream).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
     }
 }
 

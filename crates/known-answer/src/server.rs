@@ -9,7 +9,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 use crate::listen::Listener;
-use crate::session::Answers;
+use crate::protocol::Answers;
 use crate::stats::Stats;
 use crate::worker::{Mailbox, Shared, Worker};
 use crate::{Error, Listen, Protocol, Script};

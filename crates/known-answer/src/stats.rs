@@ -34,14 +34,14 @@ pub struct Stats {
     #[serde(rename = "burnt_seconds", serialize_with = "seconds")]
     pub burnt: Duration,
     /// The time that each answered statement should take: burn and delay, without freezes.
-    pub programmed: Times,
+    pub programmed: AnswerTimes,
     /// The time that it took, from the moment its last byte was read (or the previous answer was
     /// sent) to the moment its answer was written. Half answers, and connections that were closed
     /// instead, are not included.
-    pub actual: Times,
+    pub actual: AnswerTimes,
     /// How much longer each statement took than programmed, because of freezes, its thread's other
     /// work, and the kernel. It shows how exact the server is.
-    pub late: Times,
+    pub late: AnswerTimes,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Faults {
 
 /// Statement times to 3 figures, with their exact sum.
 #[derive(Debug, Clone)]
-pub struct Times {
+pub struct AnswerTimes {
     histogram: Histogram<u64>,
     sum_ns: u128,
 }
@@ -117,14 +117,14 @@ impl Stats {
     }
 }
 
-impl Default for Times {
+impl Default for AnswerTimes {
     fn default() -> Self {
         let histogram = Histogram::new_with_max(LONGEST_NS, 3).expect("the bounds are sound");
         Self { histogram, sum_ns: 0 }
     }
 }
 
-impl Times {
+impl AnswerTimes {
     /// Counts `count` statements that took `time` each.
     pub(crate) fn record(&mut self, time: Duration, count: u64) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -162,7 +162,7 @@ impl Times {
     }
 }
 
-impl Serialize for Times {
+impl Serialize for AnswerTimes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut times = serializer.serialize_struct("Times", QUANTILES.len() + 3)?;
         times.serialize_field("count", &self.count())?;
@@ -205,6 +205,6 @@ mod tests {
         assert_eq!(all.programmed.mean(), Duration::from_micros(195));
         assert_eq!(all.late.max().as_micros(), 10);
         insta::assert_snapshot!(serde_json::to_string(&all.actual).expect("JSON"), @r#"{"count":6,"mean_us":200.0,"p1_us":100.031,"p10_us":100.031,"p50_us":100.031,"p90_us":400.127,"p95_us":400.127,"p99_us":400.127,"p99_9_us":400.127,"p99_99_us":400.127,"max_us":400.127}"#);
-        assert_eq!(Times::default().mean(), Duration::ZERO);
+        assert_eq!(AnswerTimes::default().mean(), Duration::ZERO);
     }
 }

@@ -1,7 +1,11 @@
 //! One server thread: it waits for its connections and does what is due, the earliest first.
+//!
+//! Its [`TimerQueue`] holds the thread's due work, and a kernel timer wakes the thread. CPU time is
+//! burnt as the thread's own CPU clock measures it.
 
-use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,15 +13,15 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::clock_gettime;
 
-use crate::burn::{burn, cpu_time};
 use crate::connection::{Connection, Life};
-use crate::freeze::Origin;
-use crate::listen::Listener;
-use crate::session::{Answers, Session};
+use crate::fault::FreezeOrigin;
+use crate::listen::{Listener, Stream};
+use crate::protocol::{Answers, Session};
 use crate::stats::Stats;
-use crate::stream::Stream;
-use crate::timer_queue::{Entry, TimerQueue, Wait};
 use crate::{Error, Script};
 
 /// Event numbers for everything but connections.
@@ -80,7 +84,7 @@ impl Mailbox {
 impl Shared {
     pub(crate) fn new(script: Script, answers: Answers, mailboxes: Vec<Mailbox>) -> Self {
         let origin = OnceLock::new();
-        if script.freeze.is_some_and(|freeze| freeze.origin == Origin::Start) {
+        if script.freeze.is_some_and(|freeze| freeze.origin == FreezeOrigin::Start) {
             origin.get_or_init(Instant::now);
         }
         let (stop, open) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -265,7 +269,7 @@ impl Worker {
         self.connections[slot] = Some(connection);
     }
 
-    fn do_due(&mut self, entry: Entry, now: Instant, stats: &mut Stats) {
+    fn do_due(&mut self, entry: TimerEntry, now: Instant, stats: &mut Stats) {
         let slot = entry.slot;
         self.burning = self.burning.filter(|(burning, _)| *burning == slot);
         if slot == ACCEPT {
@@ -285,7 +289,7 @@ impl Worker {
     fn postponed(
         &mut self,
         connection: &mut Connection,
-        entry: Entry,
+        entry: TimerEntry,
         now: Instant,
         stats: &mut Stats,
     ) -> Option<()> {
@@ -336,4 +340,150 @@ fn event(slot: usize, blocked: bool) -> EpollEvent {
     let mut flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
     flags.set(EpollFlags::EPOLLOUT, blocked);
     EpollEvent::new(flags, slot as u64)
+}
+
+/// The kernel wakes a thread some tens of microseconds late. The timer is therefore set earlier by
+/// this time, and the thread spins for the rest.
+const SPIN: Duration = Duration::from_micros(80);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct TimerEntry {
+    pub(crate) due: Instant,
+    /// Distinguishes this entry from others with the same slot. Entries with the same time keep
+    /// their order.
+    pub(crate) ticket: u64,
+    slot: usize,
+}
+
+/// Whether a thread may sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// Something is due now, or so soon that a sleep would end too late.
+    Spin,
+    /// The thread may sleep until something happens. The timer is set.
+    Sleep,
+}
+
+/// Entries by time, and the timer.
+#[derive(Debug)]
+struct TimerQueue {
+    entries: BinaryHeap<Reverse<TimerEntry>>,
+    next_ticket: u64,
+    timer: TimerFd,
+    /// When the timer fires.
+    armed: Option<Instant>,
+}
+
+impl TimerQueue {
+    pub(crate) fn new() -> nix::Result<Self> {
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        Ok(Self { entries: BinaryHeap::new(), next_ticket: 0, timer, armed: None })
+    }
+
+    /// Puts an entry on the timer queue and returns the ticket that identifies it.
+    pub(crate) fn put(&mut self, due: Instant, slot: usize) -> u64 {
+        self.next_ticket += 1;
+        self.entries.push(Reverse(TimerEntry { due, ticket: self.next_ticket, slot }));
+        self.next_ticket
+    }
+
+    /// The earliest entry, if it is due at `now`.
+    fn take_due(&mut self, now: Instant) -> Option<TimerEntry> {
+        let Reverse(earliest) = self.entries.peek()?;
+        if earliest.due > now {
+            return None;
+        }
+        self.entries.pop().map(|Reverse(entry)| entry)
+    }
+
+    /// Whether there is time to sleep. If there is, the timer is set.
+    pub(crate) fn wait(&mut self) -> Wait {
+        let Some(Reverse(earliest)) = self.entries.peek() else { return Wait::Sleep };
+        let now = Instant::now();
+        let wake = earliest.due - SPIN;
+        if wake <= now {
+            return Wait::Spin;
+        }
+        // A timer that fires too early costs less than setting it again each time.
+        if self.armed.is_some_and(|armed| armed > now && armed <= wake) {
+            return Wait::Sleep;
+        }
+        let left = Expiration::OneShot(TimeSpec::from_duration(wake - now));
+        if self.timer.set(left, TimerSetTimeFlags::empty()).is_err() {
+            // Without a timer the thread can only spin.
+            return Wait::Spin;
+        }
+        self.armed = Some(wake);
+        Wait::Sleep
+    }
+}
+
+impl AsFd for TimerQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+}
+
+/// Continues until this thread has used at least `wanted` of CPU time since its clock was at
+/// `begin`, and returns the amount. Time in which the thread did not run does not count.
+pub(crate) fn burn(begin: Duration, wanted: Duration) -> Duration {
+    let mut used = Duration::ZERO;
+    while used < wanted {
+        // The thread's clock costs a system call, but the wall clock costs none. Wall time is never
+        // less than CPU time.
+        let wall = Instant::now();
+        while wall.elapsed() < wanted - used {
+            std::hint::spin_loop();
+        }
+        used = cpu_time().saturating_sub(begin);
+    }
+    used
+}
+
+fn cpu_time() -> Duration {
+    clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .map(Duration::from)
+        .expect("every thread has this clock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_comes_first_and_nothing_before_its_time() {
+        let mut timer_queue = TimerQueue::new().expect("a timer");
+        assert_eq!(timer_queue.wait(), Wait::Sleep);
+        let now = Instant::now();
+        let late = now + Duration::from_secs(50);
+        timer_queue.put(late, 1);
+        assert_eq!(timer_queue.wait(), Wait::Sleep);
+        timer_queue.put(now, 2);
+        timer_queue.put(now, 3);
+        assert_eq!(timer_queue.wait(), Wait::Spin);
+        let slots: Vec<usize> =
+            std::iter::from_fn(|| timer_queue.take_due(now)).map(|entry| entry.slot).collect();
+        assert_eq!(slots, [2, 3]);
+        assert_eq!(timer_queue.take_due(late).map(|entry| entry.slot), Some(1));
+        assert_eq!(timer_queue.take_due(late), None);
+    }
+
+    #[test]
+    fn a_burn_uses_the_cpu_time_that_it_says() {
+        let wanted = Duration::from_micros(50);
+        let before = cpu_time();
+        let said: Duration = (0..200).map(|_| burn(cpu_time(), wanted)).sum();
+        let used = cpu_time() - before;
+        assert!(said >= wanted * 200 && said <= used, "{said:?} of {used:?}");
+        assert_eq!(burn(cpu_time(), Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_the_thread_has_used_since_the_beginning_counts() {
+        let begin = cpu_time();
+        let before = burn(begin, Duration::from_micros(400));
+        let used = burn(begin, Duration::from_micros(100));
+        assert!(used >= before, "{used:?} after {before:?}");
+    }
 }

@@ -1,16 +1,16 @@
-//! Checks what a plan says beyond its types: names, variants, and keys that must go together. It
-//! also warns of what is legal but doubtful.
+//! Checks what a plan says beyond its types: names, variants, client hosts, sections, published figures,
+//! and keys that must go together. It also warns of what is legal but doubtful.
 
 use std::path::Path;
 
-use dbdyno_model::{DataMode, PlanBytes, TlsMode, Variant, load_problem};
+use dbdyno_model::{
+    ClientNames, Clients, DataMode, PlanBytes, Published, PublishedFigures, TlsMode, Variant, load_problem,
+};
 use dbdyno_products::{EMBEDDED, FamilyFacts, ServerAddress, VariantKind, is_word};
 
-use crate::check_clients::clients_problem;
-use crate::check_report::{published_problem, section_problem};
 use crate::client_wait::{shared_cpus, spin_problem};
 use crate::document::{Problem, Segment};
-use crate::experiment::experiment_problem;
+use crate::variant_options::experiment_problem;
 use crate::variant_options::{any_server, either, options_problem};
 use crate::{Kinds, Mistake, Plan, Workloads};
 
@@ -341,6 +341,142 @@ fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<Str
         };
         Some(format!("is an external server, but {key} of {name} stops and starts the server: leave it out"))
     })
+}
+
+/// Returns the first mistake: its key inside `[clients]`, and what to write.
+fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
+    let clients = plan.clients.as_ref()?;
+    if let Some(problem) = hosts_problem(clients) {
+        return Some(problem);
+    }
+    if clients.start.trim().is_empty() {
+        return Some(("start", "start must be a command, as \"ssh {host} dbdyno\"".to_owned()));
+    }
+    let is_reached =
+        |kind: VariantKind| matches!(kind, VariantKind::Address(text) if !text.contains("socket="));
+    if let Some(variant) = plan.variants.iter().find(|variant| !is_reached(VariantKind::of(variant))) {
+        let name = &variant.name;
+        let message = format!(
+            "client hosts need servers that they reach: let variant `{name}` have an address with a host"
+        );
+        return Some(("hosts", message));
+    }
+    let (name, _) = plan.workload.iter().find(|(_, options)| !options.needs().client_hosts)?;
+    Some(("hosts", format!("the connections of workload {name} cannot be shared out to client hosts")))
+}
+
+fn hosts_problem(clients: &Clients) -> Option<(&'static str, String)> {
+    // A host name reaches a shell when it goes through ssh.
+    let is_name = |host: &String| {
+        host.starts_with(|first: char| first.is_ascii_alphanumeric() || first == ':')
+            && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-:_".contains(letter))
+    };
+    let problem = match (&clients.hosts, &clients.on) {
+        (ClientNames::Named(hosts), None) if !hosts.is_empty() && hosts.iter().all(is_name) => return None,
+        (ClientNames::Number(1..), Some(_)) => return None,
+        (_, None) => {
+            "hosts must be one or more names or addresses, as [\"10.0.0.2\"], or a number with on, which finds them"
+        }
+        (_, Some(_)) => "hosts must be a number, as 4, when on finds them",
+    };
+    Some(("hosts", problem.to_owned()))
+}
+
+/// Returns the first mistake in a section.
+fn section_problem(plan: &Plan) -> Option<Problem<'_>> {
+    let variants: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let setups: Vec<&str> = plan.setups.iter().map(|setup| setup.name.as_str()).collect();
+    let steps: Vec<String> =
+        plan.workload.iter().flat_map(|(_, options)| options.steps()).map(|step| step.name).collect();
+    let unknown = |name: &String, known: &[&str]| !known.contains(&name.as_str());
+    for (index, section) in plan.sections.iter().enumerate() {
+        let at = |key, message: String| {
+            let path = vec![Segment::Key("section"), Segment::Index(index), Segment::Key(key)];
+            Some(Problem { path, message })
+        };
+        let title = &section.title;
+        if title.is_empty() {
+            return at("title", "a section needs a title".to_owned());
+        }
+        if let Some(name) = section.variants.iter().chain(&section.base).find(|name| unknown(name, &variants))
+        {
+            let key = if section.variants.contains(name) { "variants" } else { "base" };
+            let known = variants.join(", ");
+            return at(key, format!("section `{title}` names the variant `{name}`; variants: {known}"));
+        }
+        let is_outside = |base: &&String| !section.variants.is_empty() && !section.variants.contains(base);
+        if let Some(base) = section.base.as_ref().filter(is_outside) {
+            return at("base", format!("the base `{base}` of section `{title}` is none of its variants"));
+        }
+        if let Some(name) = section.setups.iter().find(|name| unknown(name, &setups)) {
+            let known = if setups.is_empty() { "the plan has none".to_owned() } else { setups.join(", ") };
+            return at("setups", format!("section `{title}` names the set-up `{name}`; set-ups: {known}"));
+        }
+        let fits = |pattern: &str| steps.iter().any(|step| pattern_fits(pattern, step));
+        if let Some(pattern) = section.steps.iter().find(|pattern| !steps.is_empty() && !fits(pattern)) {
+            return at("steps", format!("`{pattern}` of section `{title}` is no step of this plan"));
+        }
+    }
+    None
+}
+
+/// Whether a pattern matches a name. `*` stands for any letters, or for none.
+fn pattern_fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
+            (0..=name.len()).filter(|at| name.is_char_boundary(*at)).any(|at| pattern_fits(rest, &name[at..]))
+        }),
+    }
+}
+
+/// Returns the first mistake in published figures: the key inside `[report]`, and what to write.
+fn published_problem(plan: &Plan) -> Option<Mistake> {
+    match &plan.report.published {
+        Some(Published::Figures(published)) => Some(("published", figure_problem(published)?)),
+        _ => None,
+    }
+}
+
+/// Returns a message on the first published figure or finding that cannot be used.
+pub(crate) fn figure_problem(published: &PublishedFigures) -> Option<String> {
+    let of_steps = published.figures.iter().map(|one| (&one.variant, vec![&one.values]));
+    let of_groups = published
+        .groups
+        .iter()
+        .map(|one| (&one.variant, vec![&one.average, &one.median, &one.min, &one.max]));
+    let bad = of_steps.chain(of_groups).find_map(|(variant, values)| {
+        let bad = |value: &f64| !(value.is_finite() && *value > 0.0);
+        let (name, value) = values.into_iter().flatten().find(|(_, value)| bad(value))?;
+        Some(format!("the figure {value} of {variant} in {name} is no ratio: write a number above 0"))
+    });
+    bad.or_else(|| {
+        published.findings.iter().find_map(|finding| match finding.than {
+            _ if finding.steps.is_empty() => Some(format!("the finding {:?} names no steps", finding.says)),
+            Some(than) if !(than.is_finite() && than > 0.0) => Some(format!(
+                "the finding {:?} is compared with {than}: write a number above 0",
+                finding.says
+            )),
+            _ => None,
+        })
+    })
+}
+
+/// Names the variants that published figures speak of and that the plan has no variant for. Each
+/// name comes once.
+pub fn variants_without_figures(plan: &Plan) -> Vec<String> {
+    let Some(Published::Figures(published)) = &plan.report.published else { return Vec::new() };
+    let of_plan = |name: &str| {
+        plan.variants.iter().any(|variant| variant.published.as_deref().unwrap_or(&variant.name) == name)
+    };
+    let mut names: Vec<String> = Vec::new();
+    let pairs = published.figures.iter().flat_map(|one| [&one.base, &one.variant]);
+    for name in pairs.chain(published.groups.iter().flat_map(|one| [&one.base, &one.variant])) {
+        if !of_plan(name) && !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
 }
 
 #[cfg(test)]

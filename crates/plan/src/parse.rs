@@ -7,12 +7,12 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeValue, Deserializer};
 
-use crate::check_report::figure_problem;
+use crate::check::figure_problem;
 use crate::document::{Document, Texts};
 use crate::error::Error;
-use crate::experiment::add_again;
 use crate::explain::{explain, unknown_key};
 use crate::setup::{name_parts, take_workloads};
+use crate::variant_options::add_again;
 use crate::variant_options::each_file;
 use crate::workload::Named;
 use crate::{Kinds, Plan, Table, TableError, Workloads, check};

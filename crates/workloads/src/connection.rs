@@ -1,4 +1,6 @@
 //! A task's database session. It is opened late, turns errors into the engine's, and measures look-ups.
+//! [`StatementsTask`] sends statements one after the other, and `any_task` makes tasks of several kinds
+//! one type.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +8,7 @@ use dbdyno_db::{
     Answer, AnySession, Cells, Class, DatabaseServer, DbError, Param, Rows, Sent, Session, Statement,
     first_i64,
 };
-use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 use dbdyno_record::ErrorClass;
 
 /// How often a look-up is tried. Look-ups happen outside the engine's own retries.
@@ -239,6 +241,97 @@ fn failure(error: DbError) -> Failure {
     };
     Failure { class, code: error.code, message: error.message }
 }
+
+#[derive(Debug)]
+pub struct StatementsTask {
+    connection: Connection,
+    statements: Vec<String>,
+    /// Rows that count with each statement.
+    rows: u64,
+}
+
+impl StatementsTask {
+    /// `kind` is the task's kind, under which its connection is recorded.
+    pub(crate) fn new(
+        database_server: &DatabaseServer,
+        kind: &'static str,
+        statements: Vec<String>,
+        rows: u64,
+    ) -> Self {
+        Self { connection: Connection::new(database_server, kind), statements, rows }
+    }
+}
+
+impl ConnectionTask for StatementsTask {
+    async fn open(&mut self) -> Result<(), Failure> {
+        self.connection.open().await
+    }
+
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        let sql = &self.statements[usize::try_from(number).unwrap_or(usize::MAX)];
+        let answer = self.connection.query(sql.as_bytes()).await.map_err(indispensable)?;
+        Ok(Done { rows: self.rows, received_bytes: answer.bytes })
+    }
+
+    async fn close(self) {
+        self.connection.close().await;
+    }
+}
+
+/// Makes an enum of tasks that hands each call to the task inside.
+macro_rules! any_task {
+    ($($Kind:ident($ConnectionTask:ty),)+) => {
+        pub enum AnyTask {
+            $($Kind($ConnectionTask),)+
+        }
+
+        impl ConnectionTask for AnyTask {
+            async fn open(&mut self) -> Result<(), Failure> {
+                match self {
+                    $(Self::$Kind(task) => task.open().await,)+
+                }
+            }
+
+            async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
+                match self {
+                    $(Self::$Kind(task) => task.prepare(number, notes).await,)+
+                }
+            }
+
+            async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+                match self {
+                    $(Self::$Kind(task) => task.perform(number).await,)+
+                }
+            }
+
+            fn timed(&mut self, times: dbdyno_loadgen::OperationTimes) {
+                match self {
+                    $(Self::$Kind(task) => task.timed(times),)+
+                }
+            }
+
+            fn skipped(&mut self, numbers: std::ops::Range<u64>) {
+                match self {
+                    $(Self::$Kind(task) => task.skipped(numbers),)+
+                }
+            }
+
+            fn statements(&self) -> &[StatementDone] {
+                match self {
+                    $(Self::$Kind(task) => task.statements(),)+
+                }
+            }
+
+            async fn close(self) {
+                match self {
+                    $(Self::$Kind(task) => task.close().await,)+
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use any_task;
 
 #[cfg(test)]
 mod tests {

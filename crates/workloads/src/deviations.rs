@@ -54,7 +54,7 @@ pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Row {
+pub(crate) struct DeviationRow {
     /// Name of a row that several workloads have. It replaces the three texts.
     shared: String,
     pub(crate) topic: String,
@@ -71,7 +71,7 @@ pub(crate) struct Row {
     unless: Map<String, Value>,
 }
 
-impl Row {
+impl DeviationRow {
     #[cfg(test)]
     pub(crate) fn always_holds(&self) -> bool {
         self.when.is_empty() && self.unless.is_empty()
@@ -116,8 +116,9 @@ fn shown(value: &Value) -> String {
     }
 }
 
-pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
-    let mut all: BTreeMap<String, Vec<Row>> = toml::from_str(text).expect("tests read every file of rows");
+pub(crate) fn rows(text: &str, name: &str) -> Vec<DeviationRow> {
+    let mut all: BTreeMap<String, Vec<DeviationRow>> =
+        toml::from_str(text).expect("tests read every file of rows");
     all.remove(name).unwrap_or_default()
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn of_table_rows(text: &str, options: &Map<String, Value>) -> Vec<Dev
     holding(&all, options)
 }
 
-fn holding(all: &[Row], options: &Map<String, Value>) -> Vec<Deviation> {
+fn holding(all: &[DeviationRow], options: &Map<String, Value>) -> Vec<Deviation> {
     let mut list = Vec::new();
     for row in all.iter().filter(|row| row.holds(options)) {
         if row.shared.is_empty() {

@@ -1,9 +1,14 @@
-//! Finds which storage engine the workload's tables really have, because some servers use another one
-//! than was asked for, without an error.
+//! What making tables takes: the storage engine that was asked for, indexes on tables that already hold
+//! their rows, and whether a server takes `LOAD DATA LOCAL INFILE`, which MySQL 8.0 and later do not take
+//! by default.
 
 use std::time::Instant;
 
-use dbdyno_db::{AnySession, Capabilities, Session, is_engine, table_engines};
+use dbdyno_db::{
+    AnySession, Capabilities, Class, DbError, IndexDdl, RowStream, Session, first_i64, is_engine,
+    table_engines,
+};
+use dbdyno_plan::Plan;
 use serde_json::json;
 
 use crate::{Context, Error, Result, Work};
@@ -54,4 +59,62 @@ pub(crate) async fn read_back(
     }
     work.details.extend(engines.into_values().next().map(|engine| ("engine".to_owned(), json!(engine))));
     Ok(())
+}
+
+/// Adds the primary key of `table`, where it has none yet, and indexes by their names and columns.
+pub(crate) fn add_indexes<'a>(
+    table: &str,
+    key: Option<&str>,
+    indexes: impl IntoIterator<Item = (&'a str, &'a str)>,
+    form: IndexDdl,
+) -> Vec<String> {
+    let key = key.map(|columns| format!("ADD PRIMARY KEY ({columns})")).into_iter();
+    let alter = |what: String| format!("ALTER TABLE {table} {what}");
+    let add = |(name, columns): (&str, &str)| format!("ADD INDEX {name} ({columns})");
+    let create = |(name, columns): (&str, &str)| format!("CREATE INDEX {name} ON {table} ({columns})");
+    let indexes = indexes.into_iter();
+    match form {
+        IndexDdl::OneAlter => {
+            let all: Vec<String> = key.chain(indexes.map(add)).collect();
+            if all.is_empty() { Vec::new() } else { vec![alter(all.join(", "))] }
+        }
+        IndexDdl::AlterEach => key.chain(indexes.map(add)).map(alter).collect(),
+        IndexDdl::CreateEach => key.map(alter).chain(indexes.map(create)).collect(),
+    }
+}
+
+/// Formats the plan's own text after the closing bracket of CREATE TABLE.
+pub(crate) fn after_columns(own: &str) -> String {
+    if own.is_empty() { String::new() } else { format!(" {own}") }
+}
+
+const ALLOW: &str = "SET GLOBAL local_infile = ON";
+
+/// Returns whether the server of `session` takes the rows that a workload of `plan` streams in this
+/// `form`. It also holds where no workload streams rows in this way.
+pub async fn takes_streams(plan: &Plan, form: RowStream, session: &mut AnySession) -> Result<bool, DbError> {
+    let are_streamed = plan.workload.iter().any(|(_, options)| options.needs().row_streams);
+    Ok(!are_streamed || form != RowStream::LocalInfile || is_on(session).await?)
+}
+
+/// Returns whether the server takes streamed rows. A server without this setting takes them, because
+/// only servers that can stream rows come here.
+async fn is_on(session: &mut AnySession) -> Result<bool, DbError> {
+    match session.rows("SELECT @@GLOBAL.local_infile").await {
+        Err(error) if error.class != Class::Lost => Ok(true),
+        answer => Ok(first_i64(&answer?) == Some(1)),
+    }
+}
+
+/// Switches the setting on in a server that dbdyno owns. Others were refused before the run.
+pub(crate) async fn allow_local_infile(context: &Context, session: &mut AnySession) -> Result<Option<Work>> {
+    if !context.stores_data() || !context.owned {
+        return Ok(None);
+    }
+    if is_on(session).await.map_err(Error::during("asking whether local_infile is on"))? {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    session.query(ALLOW.as_bytes()).await.map_err(Error::during("switching local_infile on"))?;
+    Ok(Some(Work::new("allow local_infile", began.elapsed(), [("statement", json!(ALLOW))])))
 }

@@ -1,27 +1,17 @@
 //! The workloads: which statements dbdyno sends, over which connections, on which data. A new workload
 //! needs one folder, its `mod` line and one line in [`ALL`].
 
-mod any_task;
-mod checks;
-mod cleanup;
-mod concurrency;
+pub mod checks;
 mod connection;
 mod deviations;
 mod digits;
 mod engine;
 mod error;
-mod indexes;
-mod kind;
 #[cfg(not(feature = "scripts"))]
 mod left_out;
-mod local_infile;
 pub mod options;
 pub mod plans;
 pub mod settle;
-mod sources;
-mod specs;
-pub mod sql_checks;
-mod statements;
 mod step;
 mod summaries;
 mod workload;
@@ -36,13 +26,12 @@ pub mod sysbench;
 
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use deviations::{Original, Surroundings};
+pub use engine::takes_streams;
 pub use error::Error;
-pub use kind::{AnyWorkload, Boxed, Entry, Kind};
-pub use local_infile::takes_streams;
 pub use step::{Cell, DataSize, Step, StepOptions};
 pub use summaries::{OperationSummary, StepSummary, WorkloadSummary};
 pub(crate) use workload::planned;
-pub use workload::{Context, Explained, Steps, Tasks, Work, Workload};
+pub use workload::{AnyWorkload, Boxed, Context, Entry, Explained, Kind, Steps, Tasks, Work, Workload};
 
 /// The result of work outside the clock.
 type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,19 +1,30 @@
-//! What a workload is: its options, the tasks of each step, and its own work between steps.
+//! What a workload is: its options, the tasks of each step, and its own work between steps. [`Kind`] and
+//! [`AnyWorkload`] put workloads into one list, as objects that hide their types.
 
+use std::any::Any;
 use std::future::Future;
-use std::time::Duration;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
 
-use dbdyno_db::{AnySession, DatabaseServer, DeviceGauge, drop_binlog};
-use dbdyno_loadgen::{ConnectionTask, StepEnd, TaskSpec};
-use dbdyno_plan::Table;
-use dbdyno_record::{Check, Deviation, Execution, StepSpec};
-use schemars::JsonSchema;
+use dbdyno_db::{AnySession, DatabaseServer, DeviceGauge, drop_binlog, tables};
+use dbdyno_loadgen::{
+    ConnectionTask, HostMessage, HostShare, Observer, Step, StepCommand, StepEnd, TaskSpec,
+};
+use dbdyno_plan::{StepOutline, Table, TableError, Values, WorkloadKind, WorkloadOptions};
+use dbdyno_record::{Check, Deviation, Execution, StepSpec, StepWriter, WorkloadInfo};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
+use crate::deviations::of_surroundings;
+use crate::settle::cleanup;
 use crate::step::{Cell, StepOptions};
 use crate::summaries::{self, WorkloadSummary};
-use crate::{Error, Original, Result};
+use crate::{Error, Original, Result, Surroundings, checks};
 
 /// Where a workload runs, which is one cell's database.
 #[derive(Debug, Clone)]
@@ -40,7 +51,7 @@ impl Context {
     }
 
     /// Drops the binary logs of a server that dbdyno owns.
-    pub(crate) async fn drop_binlog(&self, session: &mut AnySession) -> Result<()> {
+    async fn drop_binlog(&self, session: &mut AnySession) -> Result<()> {
         if !self.owned {
             return Ok(());
         }
@@ -221,4 +232,226 @@ pub trait Workload: Steps + Sized + 'static {
     ) -> impl Future<Output = Result<Vec<Work>>> {
         async { Ok(Vec::new()) }
     }
+}
+
+/// A workload that plans can name, whatever its types are.
+pub trait Kind: WorkloadKind {
+    /// Returns what the workload is for, in a sentence.
+    fn purpose(&self) -> String;
+
+    /// Returns its steps with its default options, as they are on a database with its defaults. There
+    /// is one list for each order.
+    fn summaries(&self) -> Vec<WorkloadSummary>;
+
+    /// Returns what the record says about the workload with `options` under `name`. The result is
+    /// `None` for options of another workload.
+    fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo>;
+
+    /// Returns the workload with `options` over the database of `context`. The result is `None` for
+    /// options of another workload.
+    fn open(&self, options: &dyn WorkloadOptions, context: Context) -> Option<Box<dyn AnyWorkload>>;
+}
+
+pub struct Entry<W>(PhantomData<fn() -> W>);
+
+impl<W: Workload> Entry<W> {
+    pub(crate) const NEW: Self = Self(PhantomData);
+}
+
+impl<W: Workload> WorkloadKind for Entry<W> {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+
+    fn read(&self, mut table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
+        W::lay_under(&mut table);
+        let options: W::Options = table.read()?;
+        Ok(Box::new(options))
+    }
+
+    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<W::Options>()
+    }
+}
+
+impl<W: Workload> Kind for Entry<W> {
+    fn purpose(&self) -> String {
+        W::PURPOSE.to_owned()
+    }
+
+    fn summaries(&self) -> Vec<WorkloadSummary> {
+        W::summaries()
+    }
+
+    fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo> {
+        let options: &W::Options = (options as &dyn Any).downcast_ref()?;
+        let around = of_surroundings(&W::ORIGINAL, around);
+        let needs = options.needs();
+        Some(WorkloadInfo {
+            name: name.to_owned(),
+            version: W::VERSION,
+            follows: W::follows(options).to_owned(),
+            options: Values::values(options),
+            deviations: W::deviations(options).into_iter().chain(around).collect(),
+            load_steps: options.load_steps(),
+            steps: options.step_names(),
+            data_bytes: needs.data_bytes,
+            connections: needs.connections,
+        })
+    }
+
+    fn open(&self, options: &dyn WorkloadOptions, context: Context) -> Option<Box<dyn AnyWorkload>> {
+        Some(Box::new(W::new((options as &dyn Any).downcast_ref()?, context)))
+    }
+}
+
+/// Work on a database that the caller waits for.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
+
+/// A [`Workload`] over one cell, whatever its tasks are. The conductor works with it step by step.
+/// Types are erased here, once per step: [`AnyWorkload::run`] hands tasks of their own type to the load
+/// engine.
+pub trait AnyWorkload: Steps {
+    /// Returns what the plan says about each step.
+    fn outlines(&self) -> Vec<&StepOutline>;
+
+    /// Returns the names of the steps, in order.
+    fn steps(&self) -> Vec<String> {
+        self.outlines().into_iter().map(|step| step.name.clone()).collect()
+    }
+
+    /// Returns how many of the first steps only make the data.
+    fn load_steps(&self) -> usize {
+        self.outlines().into_iter().filter(|step| step.loads).count()
+    }
+
+    /// Brings the database to where step `index` can begin.
+    fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
+
+    /// Runs step `index` on its tasks.
+    fn run(
+        &self,
+        index: usize,
+        step: Step<'_>,
+        writer: &mut StepWriter,
+        observer: &mut dyn Observer,
+    ) -> Result<StepEnd, dbdyno_loadgen::Error>;
+
+    /// Returns the connections of step `index`, as the load engine sees them.
+    fn task_specs(&self, index: usize) -> Vec<TaskSpec>;
+
+    /// Runs one host's part of step `index`.
+    fn run_part(
+        &self,
+        index: usize,
+        step: &Step<'_>,
+        part: HostShare,
+        commands: Receiver<StepCommand<Instant>>,
+        say: &dyn Fn(HostMessage),
+    ) -> Result<(), dbdyno_loadgen::Error>;
+
+    /// Does [`Workload::check`].
+    fn verify<'a>(
+        &'a mut self,
+        index: usize,
+        end: &'a StepEnd,
+        session: &'a mut AnySession,
+    ) -> Boxed<'a, Vec<Check>>;
+
+    /// Does the work that belongs after step `index`: the workload's own, then cleanup before the next
+    /// one.
+    fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
+}
+
+impl<W: Workload> AnyWorkload for W {
+    fn outlines(&self) -> Vec<&StepOutline> {
+        self.cell().steps.iter().map(|step| &step.outline).collect()
+    }
+
+    fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {
+        Box::pin(async move {
+            let works = self.before_step(index, session).await?;
+            self.cell().context.drop_binlog(session).await?;
+            Ok(works)
+        })
+    }
+
+    fn run(
+        &self,
+        index: usize,
+        step: Step<'_>,
+        writer: &mut StepWriter,
+        observer: &mut dyn Observer,
+    ) -> Result<StepEnd, dbdyno_loadgen::Error> {
+        dbdyno_loadgen::run(step, self.tasks(index), writer, observer)
+    }
+
+    fn task_specs(&self, index: usize) -> Vec<TaskSpec> {
+        self.tasks(index).into_iter().map(|(spec, _)| spec).collect()
+    }
+
+    fn run_part(
+        &self,
+        index: usize,
+        step: &Step<'_>,
+        part: HostShare,
+        commands: Receiver<StepCommand<Instant>>,
+        say: &dyn Fn(HostMessage),
+    ) -> Result<(), dbdyno_loadgen::Error> {
+        dbdyno_loadgen::run_part(step, self.tasks(index), part, commands, say)
+    }
+
+    fn verify<'a>(
+        &'a mut self,
+        index: usize,
+        end: &'a StepEnd,
+        session: &'a mut AnySession,
+    ) -> Boxed<'a, Vec<Check>> {
+        Box::pin(self.check(index, end, session))
+    }
+
+    fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {
+        Box::pin(async move {
+            let mut works = self.after_step(index, session).await?;
+            let tables = match self.tables() {
+                Some(tables) => tables,
+                None => {
+                    let (tables, counted) = count_rows(session).await?;
+                    works.extend(counted);
+                    tables
+                }
+            };
+            let cell = self.cell();
+            cell.context.drop_binlog(session).await?;
+            if cell.settles_after(index) {
+                let settle = (&cell.options.settling(), cell.options.original_wait());
+                works.push(cleanup(session, cell.context, &tables, settle, &cell.steps[index].name).await?);
+            }
+            Ok(works)
+        })
+    }
+}
+
+/// Returns the tables of the database, and the number of rows in each where there are any tables.
+async fn count_rows(session: &mut AnySession) -> Result<(Vec<String>, Option<Work>)> {
+    let names = tables(session).await.map_err(Error::during("listing the tables"))?;
+    let began = Instant::now();
+    let mut rows = Vec::new();
+    for table in &names {
+        rows.push((table, json!(checks::count(session, table).await?)));
+    }
+    let work = (!names.is_empty()).then(|| Work::new("count rows", began.elapsed(), rows));
+    Ok((names, work))
+}
+
+/// Returns the SHA-256 hash of all `texts`, in their order.
+pub(crate) fn sha256<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    texts.for_each(|text| hash.update(text.as_bytes()));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the work of having read the scripts: their hash, and their files with their texts.
+pub(crate) fn read(hash: &impl Serialize, files: Map<String, Value>) -> Work {
+    Work::new("read script", Duration::ZERO, [("sha256", json!(hash)), ("files", Value::Object(files))])
 }

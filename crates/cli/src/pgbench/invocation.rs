@@ -10,7 +10,7 @@ use dbdyno_loadgen::MOST_RETRIES;
 use dbdyno_model::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::OltpArrivals;
 use dbdyno_workloads::pgbench::builtin;
-use dbdyno_workloads::pgbench::options::{PartitionMethod, Pgbench as Options, QueryMode, Vacuum};
+use dbdyno_workloads::pgbench::options::{PartitionMethod, PgbenchOptions as Options, QueryMode, Vacuum};
 use serde_json::{Value, json};
 
 use crate::load::Opening;

@@ -8,7 +8,7 @@ use dbdyno_db::mysql::Options as Login;
 use dbdyno_db::{DatabaseAddress, DatabaseServer, null};
 use dbdyno_model::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpArrivals};
-use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
+use dbdyno_workloads::sysbench::options::{PsMode, SysbenchOptions as Options};
 use serde_json::{Value, json};
 
 use crate::load::Opening;

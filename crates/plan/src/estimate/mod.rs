@@ -3,21 +3,20 @@
 //! A workload says how long its steps are and what work they do. The time of that work is a guess.
 //! It follows finished runs on this host, otherwise the shipped [`figures`].
 
-mod data_mode;
 mod figures;
 mod past;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use data_mode::by_data_mode;
-pub use data_mode::judged_steps;
-use dbdyno_model::{Design, Variant};
+use dbdyno_model::{Cold, DataMode, Design, Variant};
 use dbdyno_products::VariantKind;
-use figures::ServerFigures;
-pub use past::{MeasuredCell, PastCell};
+use serde::Deserialize;
 
-use crate::{Plan, StepEstimate, WorkloadOptions};
+use crate::estimate::figures::ServerFigures;
+use crate::{Needs, Plan, StepOutline, WorkloadOptions};
+
+pub use crate::estimate::past::{MeasuredCell, PastCell};
 
 /// What a forecast knows of the machine, and of runs that have ended on it.
 #[derive(Debug, Clone, Default)]
@@ -172,4 +171,210 @@ fn cell(
     }
     by_data_mode(&mut cell, options, &figures, forecast.loaded_bytes, plan.design == Design::Alternate);
     cell
+}
+
+/// Adds to a cell what the data mode and the cold steps of `options` cost, and notes what later
+/// blocks leave out. `loaded_bytes` is the size of a data directory after the load. `stays_up` says
+/// that one server serves all blocks.
+fn by_data_mode(
+    cell: &mut CellEstimate,
+    options: &dyn WorkloadOptions,
+    figures: &ServerFigures,
+    loaded_bytes: u64,
+    stays_up: bool,
+) {
+    // Only steps after the load are measured.
+    let measured: Vec<StepOutline> = options.steps().into_iter().filter(|step| !step.loads).collect();
+    let Some(StepOutline { name: first, .. }) = measured.first() else { return };
+    let Needs { data: mode, cold, .. } = options.needs();
+    let restarting = |times: u32| figures.time("server restarted", f64::from(times), 1);
+    // These are the start, the load, and the rest after it.
+    let before: Vec<_> = cell.steps.iter().take_while(|step| step.name != *first).cloned().collect();
+    if stays_up {
+        cell.once = before.iter().map(|step| step.name.clone()).collect();
+    }
+    let mut add = |name: &str, detail: &str, duration| {
+        cell.steps.push(StepEstimate { duration, ..StepEstimate::new(name, detail, Duration::ZERO) });
+    };
+    if mode.uses_snapshot() {
+        cell.once =
+            before.iter().filter(|step| step.name != "prepare").map(|step| step.name.clone()).collect();
+        cell.once.push("snapshot".to_owned());
+        add("snapshot", "taken once, with a stop and a start", restarting(1));
+    }
+    let again = later_groups(&measured);
+    if mode == DataMode::Reset && again > 0 {
+        let load: Duration = before.iter().map(|step| step.duration).sum();
+        let detail = format!("{} fresh data, loaded again", times(again));
+        add("reset", &detail, load.saturating_mul(again));
+    }
+    let restarts = restarts(mode, &cold, &measured);
+    if restarts > 0 {
+        let detail = format!("{} a stop and a start", times(restarts));
+        let colds = count(measured.iter().filter(|step| cold.holds(&step.name)));
+        let dropping = figures.time("caches dropped", f64::from(colds), 1);
+        add("restart", &detail, restarting(restarts).saturating_add(dropping));
+    }
+    let copies = copies(mode, &measured);
+    if copies > 0 {
+        let detail = format!("{} a copy of the loaded data", times(copies));
+        let bytes = loaded_bytes as f64 * f64::from(copies);
+        add("restore", &detail, figures.time("byte copied", bytes, 1));
+    }
+}
+
+fn times(number: u32) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{number} times") }
+}
+
+/// Counts the steps after the first that begin on data of their own.
+fn later_groups(measured: &[StepOutline]) -> u32 {
+    count(measured.iter().skip(1).filter(|step| step.begins_group))
+}
+
+/// Counts stops and starts before measured steps. It leaves out those with fresh data, whose time
+/// is in `prepare`, and the one with the snapshot.
+fn restarts(mode: DataMode, cold: &Cold, measured: &[StepOutline]) -> u32 {
+    let of_mode = |index: usize, begins_group: bool| match mode {
+        DataMode::Preserve | DataMode::Restore => false,
+        DataMode::Restart => begins_group,
+        DataMode::Reset | DataMode::RestoreEachStep => index > 0 && begins_group,
+    };
+    let steps = measured.iter().enumerate();
+    count(steps.filter(|(index, step)| match of_mode(*index, step.begins_group) {
+        true => mode != DataMode::Reset,
+        false => cold.holds(&step.name),
+    }))
+}
+
+/// Counts copies of the snapshot: at the beginning of each block, and before steps.
+fn copies(mode: DataMode, measured: &[StepOutline]) -> u32 {
+    match mode {
+        DataMode::Restore => 1,
+        DataMode::RestoreEachStep => 1 + later_groups(measured),
+        DataMode::Preserve | DataMode::Restart | DataMode::Reset => 0,
+    }
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+/// Names the steps of the workload `name` that run in every block and are no warm-up. Only these
+/// steps can have a verdict.
+pub fn judged_steps(plan: &Plan, name: &str) -> Vec<String> {
+    let Some(options) = plan.workload.get(name) else { return Vec::new() };
+    let loads_once = options.needs().data.uses_snapshot() || plan.design == Design::Alternate;
+    let judged = options.steps().into_iter().filter(|step| !(step.is_warm_up || step.loads && loads_once));
+    judged.map(|step| step.name).collect()
+}
+
+impl CellEstimate {
+    /// Sums the time of the steps that only the first block runs.
+    pub fn once_duration(&self) -> Duration {
+        let steps = self.steps.iter().filter(|step| self.once.contains(&step.name));
+        steps.map(|step| step.duration).sum()
+    }
+}
+
+/// Forecast of one step, or of work between steps (`prepare`, `settle`, `verify`).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StepEstimate {
+    pub name: String,
+    /// How much there is to do, in rows or seconds.
+    pub detail: String,
+    /// The certain part: the time of a step that ends with its time, and pauses.
+    pub length: Duration,
+    /// The guessed part, which comes on top.
+    pub work: Vec<Work>,
+    /// Time after which the work ends, whether it is done or not.
+    pub work_limit: Option<Duration>,
+    /// `length` and the time of `work` together. It lacks the latter until a forecast is made of
+    /// it.
+    pub duration: Duration,
+}
+
+/// Some work of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    /// The row of `figures.toml` that says what a unit takes.
+    pub figure: String,
+    pub units: f64,
+    /// Connections that do the work at the same time, as far as there are CPUs for them.
+    pub connections: u32,
+}
+
+/// A workload's forecast of its steps on a kind of server. Each step runs on what the one before it
+/// has left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    /// The steps in the order in which they run, with the work between them.
+    pub steps: Vec<StepEstimate>,
+    /// Bytes of the data directory at its largest.
+    pub disk_bytes: u64,
+    /// Bytes of the data directory after the load.
+    pub loaded_bytes: u64,
+}
+
+/// Bytes that a kind of server takes on disk.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Size {
+    /// Bytes of a row of the Insert Benchmark with its primary key only. It is 0 where nothing is
+    /// kept.
+    pub row_bytes: f64,
+    /// Bytes per row that one secondary index adds when it is built over a full table.
+    pub built_index_bytes: f64,
+    /// Bytes per row that one secondary index takes in the steady state, after random inserts and
+    /// deletes.
+    pub steady_index_bytes: f64,
+    /// Bytes of redo logs and similar files, however few rows there are.
+    pub log_bytes: u64,
+    /// Binlog bytes per written or deleted row.
+    pub binlog_row_bytes: u64,
+    /// Bytes of an initialised data directory, kept to be copied for each cell.
+    pub template_bytes: u64,
+}
+
+impl StepEstimate {
+    /// Makes a step of which `length` is certain.
+    pub fn new(name: &str, detail: &str, length: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            detail: detail.to_owned(),
+            length,
+            work: Vec::new(),
+            work_limit: None,
+            duration: length,
+        }
+    }
+
+    /// Makes a step that ends with its work: so many units of `figure`, on one connection.
+    pub fn of_work(name: &str, detail: &str, figure: &str, units: f64) -> Self {
+        Self::new(name, detail, Duration::ZERO).and(figure, units, 1)
+    }
+
+    /// Adds more work, which follows the work so far.
+    #[must_use]
+    pub fn and(mut self, figure: &str, units: f64, connections: u32) -> Self {
+        self.work.push(Work { figure: figure.to_owned(), units, connections });
+        self
+    }
+
+    #[must_use]
+    pub fn at_most(mut self, limit: Option<Duration>) -> Self {
+        self.work_limit = limit;
+        self
+    }
+
+    /// Returns the time of the guessed part.
+    pub fn guessed(&self) -> Duration {
+        self.duration.saturating_sub(self.length)
+    }
+}
+
+/// Makes a duration of at most 1e15 seconds, so that sums of steps and cells cannot overflow
+/// whatever an unchecked plan says.
+pub fn seconds(value: f64) -> Duration {
+    Duration::from_secs_f64(value.clamp(0.0, 1e15))
 }

@@ -5,15 +5,11 @@
 //! those of the original's generator byte by byte. Where this differs from DBT3, `deviations.toml` says
 //! so in every record.
 
-mod answers;
-mod comments;
 pub mod options;
-mod parameters;
 mod queries;
 mod rows;
 mod schema;
 mod steps;
-mod tables;
 pub(crate) mod tasks;
 mod verify;
 
@@ -25,10 +21,10 @@ use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 
-use crate::dbt3::options::{Dbt3 as Options, Parameters, Part};
+use crate::dbt3::options::{Dbt3Options, Parameters, Part};
 use crate::dbt3::queries::{Dialect, Hint};
-use crate::dbt3::schema::Table;
-use crate::dbt3::steps::{Dbt3Step, StepKind};
+use crate::dbt3::schema::Dbt3Table;
+use crate::dbt3::steps::{Dbt3Step, Dbt3StepKind};
 use crate::dbt3::tasks::{AnyTask, Ledger};
 use crate::deviations::of_rows;
 use crate::options::Verify;
@@ -38,7 +34,7 @@ use crate::{
 };
 
 pub struct Dbt3 {
-    shared: Arc<Setup>,
+    shared: Arc<Dbt3Setup>,
     steps: Vec<Dbt3Step>,
     /// The executions of the step that ran last.
     ledger: Ledger,
@@ -46,27 +42,27 @@ pub struct Dbt3 {
 
 /// What all tasks of a cell must know. It is the same for every step.
 #[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct Dbt3Setup {
+    pub(crate) options: Dbt3Options,
     pub(crate) context: Context,
 }
 
-impl Setup {
-    pub(crate) fn dialect(&self) -> Dialect {
+impl Dbt3Setup {
+    fn dialect(&self) -> Dialect {
         Dialect::new(&self.context.database_server.capabilities, self.options.q15)
     }
 
     pub(crate) fn params(&self, number: u8, stream: u32) -> Vec<String> {
         let scale_factor = self.options.scale_factor;
         match self.options.parameters {
-            Parameters::Validation => parameters::validation(number, scale_factor),
-            Parameters::Seed => parameters::drawn(number, scale_factor, self.context.seed, stream),
+            Parameters::Validation => queries::validation(number, scale_factor),
+            Parameters::Seed => queries::drawn(number, scale_factor, self.context.seed, stream),
         }
     }
 
     /// Returns whether answers are published for these rows and parameters. Refresh functions change
     /// the rows, so they must come after the queries only.
-    pub(crate) fn has_published_answers(&self) -> bool {
+    fn has_published_answers(&self) -> bool {
         let options = &self.options;
         let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.puts_back_each_step();
         options.scale_factor == 1.0
@@ -78,7 +74,7 @@ impl Setup {
 }
 
 impl Dbt3 {
-    fn kind(&self, index: usize) -> &StepKind {
+    fn kind(&self, index: usize) -> &Dbt3StepKind {
         &self.steps[index].kind
     }
 }
@@ -95,16 +91,19 @@ impl Steps for Dbt3 {
             Explained { statement: format!("q{number}"), sql, is_executed }
         };
         match self.kind(index) {
-            StepKind::Query { number, hint } => {
+            Dbt3StepKind::Query { number, hint } => {
                 let is_counted =
                     self.shared.options.analyze && self.executions().iter().all(|one| !one.cut_off);
                 let all = [false].into_iter().chain(is_counted.then_some(true));
                 all.map(|is_executed| explained(*number, hint, is_executed)).collect()
             }
-            StepKind::Power => {
+            Dbt3StepKind::Power => {
                 (1..=queries::COUNT).map(|number| explained(number, &Hint::None, false)).collect()
             }
-            StepKind::Load | StepKind::Index | StepKind::Statistics | StepKind::Throughput => Vec::new(),
+            Dbt3StepKind::Load
+            | Dbt3StepKind::Index
+            | Dbt3StepKind::Statistics
+            | Dbt3StepKind::Throughput => Vec::new(),
         }
     }
 
@@ -125,49 +124,51 @@ impl Workload for Dbt3 {
         transport: "{} by psql, over a unix socket by default",
     };
 
-    type Options = Options;
+    type Options = Dbt3Options;
     type ConnectionTask = AnyTask;
 
     fn summaries() -> Vec<WorkloadSummary> {
-        let options =
-            Options { parts: vec![Part::Queries, Part::Power, Part::Throughput], ..Options::default() };
+        let options = Dbt3Options {
+            parts: vec![Part::Queries, Part::Power, Part::Throughput],
+            ..Dbt3Options::default()
+        };
         summaries::of::<Self>(&options)
     }
 
-    fn follows(_options: &Options) -> &'static str {
+    fn follows(_options: &Dbt3Options) -> &'static str {
         "DBT3 (derived from TPC-H, not comparable with published TPC-H results)"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
+    fn deviations(options: &Dbt3Options) -> Vec<Deviation> {
         of_rows(include_str!("deviations.toml"), &options.values())
     }
 
-    fn new(options: &Options, context: Context) -> Self {
-        let shared = Arc::new(Setup { options: options.clone(), context });
+    fn new(options: &Dbt3Options, context: Context) -> Self {
+        let shared = Arc::new(Dbt3Setup { options: options.clone(), context });
         Self { shared, steps: options.list(), ledger: Ledger::default() }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context } = &*self.shared;
+    fn cell(&self) -> Cell<'_, Dbt3Options> {
+        let Dbt3Setup { options, context } = &*self.shared;
         Cell { options, context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {
-        Some(Table::ALL.iter().map(|table| table.name().to_owned()).collect())
+        Some(Dbt3Table::ALL.iter().map(|table| table.name().to_owned()).collect())
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         self.ledger = Ledger::default();
         let capabilities = &self.shared.context.database_server.capabilities;
         match self.kind(index) {
-            StepKind::Load => {
+            Dbt3StepKind::Load => {
                 if !self.shared.options.indexes.is_empty() && capabilities.index_hint == IndexHint::None {
                     return Err(Error::NoIndexHints);
                 }
-                tables::make(&self.shared, session).await
+                schema::make(&self.shared, session).await
             }
             // This is what the step's own connection does, so that the server explains the same.
-            StepKind::Query { hint: Hint::Order(_), .. } if !capabilities.ordered_join.1.is_empty() => {
+            Dbt3StepKind::Query { hint: Hint::Order(_), .. } if !capabilities.ordered_join.1.is_empty() => {
                 let set = session.query(capabilities.ordered_join.1.as_bytes()).await;
                 set.map_err(Error::during("having joins in the order of the text"))?;
                 Ok(Vec::new())

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::dbt3::queries::Q15;
 use crate::dbt3::queries::{COUNT, Hint, joined_tables};
-use crate::dbt3::schema::Table;
+use crate::dbt3::schema::Dbt3Table;
 use crate::dbt3::steps::table_bytes;
 use crate::options::{Verify, first_problem, schema_problem, table_options_problem};
 use crate::settle::Settle;
@@ -45,8 +45,8 @@ with_defaults! {
     /// `[workload.dbt3]`: DBT3, 22 queries on a database of eight tables. Derived from TPC-H;
     /// figures are not comparable with published TPC-H results.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Dbt3 {
+    #[serde(rename = "Dbt3", deny_unknown_fields, default)]
+    pub struct Dbt3Options {
         /// 1 is about 1 GB of rows, and 6 million of them in the largest table. Below 0.01 the
         /// original's rows have keys twice.
         #[schemars(range(min = 0.01, max = 1000.0), extend("x-size" = true))]
@@ -145,7 +145,7 @@ impl Visitor<'_> for NumberOrName {
     }
 }
 
-impl Dbt3 {
+impl Dbt3Options {
     /// Returns the hints that the optimiser is given for query `number` in steps of their own, with the
     /// ends of their names.
     pub(crate) fn hints_of(&self, number: u8) -> Vec<(String, Hint)> {
@@ -157,7 +157,7 @@ impl Dbt3 {
     }
 }
 
-impl WorkloadOptions for Dbt3 {
+impl WorkloadOptions for Dbt3Options {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         schema_problem(self)
             .or_else(|| words_problem(self))
@@ -193,7 +193,7 @@ impl WorkloadOptions for Dbt3 {
     }
 }
 
-fn words_problem(options: &Dbt3) -> Option<Mistake> {
+fn words_problem(options: &Dbt3Options) -> Option<Mistake> {
     let one_cold = "only the first of several repetitions would be cold: set repetitions = 1 and, for so many cold ones, blocks";
     first_problem([
         // Only the first execution after a start is cold.
@@ -201,7 +201,7 @@ fn words_problem(options: &Dbt3) -> Option<Mistake> {
     ])
 }
 
-fn outer_tables(options: &Dbt3, key: &'static str, name: &str) -> Result<Vec<&'static str>, Mistake> {
+fn outer_tables(options: &Dbt3Options, key: &'static str, name: &str) -> Result<Vec<&'static str>, Mistake> {
     let number = name.strip_prefix('q').and_then(|number| number.parse().ok());
     let known =
         number.filter(|number| options.queries.contains(number) && options.parts.contains(&Part::Queries));
@@ -209,14 +209,15 @@ fn outer_tables(options: &Dbt3, key: &'static str, name: &str) -> Result<Vec<&'s
     known.map(joined_tables).ok_or_else(unknown)
 }
 
-fn indexes_problem(options: &Dbt3) -> Option<Mistake> {
+fn indexes_problem(options: &Dbt3Options) -> Option<Mistake> {
     options.indexes.iter().find_map(|(name, indexes)| {
         let tables = match outer_tables(options, "indexes", name) {
             Ok(tables) => tables,
             Err(mistake) => return Some(mistake),
         };
-        let is_of = |table: Table| tables.iter().any(|known| known.split(' ').next() == Some(table.name()));
-        let unknown = indexes.iter().find(|index| !Table::of_index(index).is_some_and(is_of))?;
+        let is_of =
+            |table: Dbt3Table| tables.iter().any(|known| known.split(' ').next() == Some(table.name()));
+        let unknown = indexes.iter().find(|index| !Dbt3Table::of_index(index).is_some_and(is_of))?;
         let message = format!(
             "indexes names {unknown} for {name}, whose tables have no such index: {}",
             tables.join(", ")
@@ -225,7 +226,7 @@ fn indexes_problem(options: &Dbt3) -> Option<Mistake> {
     })
 }
 
-fn orders_problem(options: &Dbt3) -> Option<Mistake> {
+fn orders_problem(options: &Dbt3Options) -> Option<Mistake> {
     options.join_orders.iter().find_map(|(name, orders)| {
         let tables = match outer_tables(options, "join_orders", name) {
             Ok(tables) => tables,

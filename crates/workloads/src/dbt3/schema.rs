@@ -1,14 +1,21 @@
-//! The eight tables: columns, keys, and DBT3's secondary indexes.
+//! The eight tables and their indexes, and how the empty tables are made.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use std::time::Instant;
 
-use dbdyno_db::Capabilities;
+use dbdyno_db::{AnySession, Capabilities, RowStream, Session};
 use dbdyno_model::named;
 use serde::Deserialize;
+use serde_json::json;
 use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, SupplierGenerator};
 
-use crate::indexes::{add_indexes, after_columns};
+use crate::dbt3::queries::ORDERS;
+use crate::dbt3::{Dbt3Setup, rows};
+use crate::engine::allow_local_infile;
+use crate::engine::create_tables;
+use crate::engine::{add_indexes, after_columns};
+use crate::{Error, Result, Work};
 
 /// Scale factor from which on keys of orders need 64 bits. The keys are sparse, and go up to 6 million
 /// at scale factor 1.
@@ -18,7 +25,7 @@ named! {
     /// A table, in the order in which they are made.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub(crate) enum Table {
+    pub(crate) enum Dbt3Table {
         Region = "region",
         Nation = "nation",
         Supplier = "supplier",
@@ -46,7 +53,7 @@ pub(crate) struct Definition {
     indexes: Vec<(String, String)>,
     /// Columns and the table that they refer to.
     #[serde(default)]
-    references: Vec<(String, Table)>,
+    references: Vec<(String, Dbt3Table)>,
 }
 
 /// How the comments of a table are drawn, by the specification.
@@ -88,7 +95,7 @@ impl Column {
     }
 }
 
-impl Table {
+impl Dbt3Table {
     pub(crate) fn definition(self) -> &'static Definition {
         static ALL: LazyLock<BTreeMap<String, Definition>> =
             LazyLock::new(|| toml::from_str(include_str!("schema.toml")).expect("tests read it"));
@@ -106,7 +113,7 @@ impl Table {
         u64::try_from(self.generated_rows(scale_factor, 1)).unwrap_or(0)
     }
 
-    /// Does what [`Table::about_rows`] does, for one of `parts` parts.
+    /// Does what [`Dbt3Table::about_rows`] does, for one of `parts` parts.
     pub(crate) fn generated_rows(self, scale_factor: f64, parts: i32) -> i64 {
         match self {
             Self::Region => 5,
@@ -137,7 +144,11 @@ impl Table {
 
 /// Makes a table. Its primary key is there from the beginning, unless the server keeps rows apart from
 /// it.
-pub(crate) fn create(table: Table, (scale_factor, more): (f64, &str), capabilities: &Capabilities) -> String {
+pub(crate) fn create(
+    table: Dbt3Table,
+    (scale_factor, more): (f64, &str),
+    capabilities: &Capabilities,
+) -> String {
     let definition = table.definition();
     let columns = definition.columns.iter();
     let mut parts: Vec<String> = columns.map(|column| column.sql(capabilities, scale_factor)).collect();
@@ -149,7 +160,7 @@ pub(crate) fn create(table: Table, (scale_factor, more): (f64, &str), capabiliti
 }
 
 /// Returns statements that add what `table` lacks after the load, without foreign keys.
-pub(crate) fn index(table: Table, capabilities: &Capabilities) -> Vec<String> {
+pub(crate) fn index(table: Dbt3Table, capabilities: &Capabilities) -> Vec<String> {
     let Definition { key, indexes, .. } = table.definition();
     let key = capabilities.keeps_arrival_order.then_some(key.as_str());
     let indexes = indexes.iter().map(|(name, columns)| (name.as_str(), columns.as_str()));
@@ -157,8 +168,8 @@ pub(crate) fn index(table: Table, capabilities: &Capabilities) -> Vec<String> {
 }
 
 /// Returns statements that add the foreign keys of `table`, once all primary keys exist.
-pub(crate) fn foreign_keys(table: Table) -> Vec<String> {
-    let add = |(columns, to): &(String, Table)| {
+pub(crate) fn foreign_keys(table: Dbt3Table) -> Vec<String> {
+    let add = |(columns, to): &(String, Dbt3Table)| {
         format!(
             "ALTER TABLE {} ADD FOREIGN KEY ({columns}) REFERENCES {} ({})",
             table.name(),
@@ -167,6 +178,44 @@ pub(crate) fn foreign_keys(table: Table) -> Vec<String> {
         )
     };
     table.definition().references.iter().map(add).collect()
+}
+
+/// Makes all tables, and makes sure that the server takes rows.
+pub(crate) async fn make(setup: &Dbt3Setup, session: &mut AnySession) -> Result<Vec<Work>> {
+    let capabilities = &setup.context.database_server.capabilities;
+    let mut works = Vec::new();
+    if capabilities.row_stream == RowStream::LocalInfile {
+        works.extend(allow_local_infile(&setup.context, session).await?);
+    }
+    // Makes the text that comments are cut from. It is the same for every table and scale factor, and
+    // no part of the load.
+    let began = Instant::now();
+    let bytes = rows::make_text();
+    works.push(Work::new("make texts", began.elapsed(), [("bytes", json!(bytes))]));
+    let began = Instant::now();
+    // These views may be left at an address from an earlier cell or a run that was killed.
+    for stream in 0..ORDERS.len() {
+        let dropping = Error::during("dropping the views of q15");
+        session.query(format!("DROP VIEW IF EXISTS revenue{stream}").as_bytes()).await.map_err(dropping)?;
+    }
+    for table in Dbt3Table::ALL.into_iter().rev() {
+        let dropping = Error::during(format!("dropping table {}", table.name()));
+        let drop = format!("DROP TABLE IF EXISTS {}", table.name());
+        session.query(drop.as_bytes()).await.map_err(dropping)?;
+    }
+    let dropped = began.elapsed();
+    let of_plan = (setup.options.scale_factor, setup.options.create_table_options.as_str());
+    let tables = Dbt3Table::ALL.into_iter();
+    let tables = tables.map(|table| (table.name().to_owned(), vec![create(table, of_plan, capabilities)]));
+    let mut created = create_tables(&setup.context, session, tables).await?;
+    created.duration += dropped;
+    if setup.options.foreign_keys && !capabilities.foreign_keys {
+        let text =
+            "foreign_keys = true, but this engine takes none after the load: the tables have no foreign keys";
+        created.warning = Some(text.to_owned());
+    }
+    works.push(created);
+    Ok(works)
 }
 
 #[cfg(test)]
@@ -187,9 +236,9 @@ mod tests {
         let texts: Vec<String> = all
             .iter()
             .flat_map(|capabilities| {
-                [create(Table::PartSupp, (1.0, ""), capabilities)]
+                [create(Dbt3Table::PartSupp, (1.0, ""), capabilities)]
                     .into_iter()
-                    .chain(index(Table::PartSupp, capabilities))
+                    .chain(index(Dbt3Table::PartSupp, capabilities))
             })
             .collect();
         insta::assert_snapshot!(texts.join("\n"));
@@ -197,22 +246,22 @@ mod tests {
 
     #[test]
     fn row_counts_are_the_specifications() {
-        let at_1 = Table::ALL.map(|table| table.rows(1.0));
+        let at_1 = Dbt3Table::ALL.map(|table| table.rows(1.0));
         assert_eq!(at_1, [5, 25, 10_000, 200_000, 800_000, 150_000, 1_500_000, 6_001_215]);
-        assert_eq!(Table::LineItem.rows(0.01), 60_175);
+        assert_eq!(Dbt3Table::LineItem.rows(0.01), 60_175);
     }
 
     #[test]
     fn keys_of_orders_get_64_bits_before_they_need_them() {
         let capabilities = mysql::capabilities("InnoDB", true);
-        let of = |scale_factor| create(Table::Orders, (scale_factor, ""), &capabilities);
+        let of = |scale_factor| create(Dbt3Table::Orders, (scale_factor, ""), &capabilities);
         assert!(of(100.0).contains("o_orderkey INTEGER") && of(300.0).contains("o_orderkey BIGINT"));
         assert!(OrderGenerator::make_order_key(1_500_000 * 300) < i64::from(i32::MAX));
     }
 
     #[test]
     fn foreign_keys_name_the_keys_that_they_refer_to() {
-        insta::assert_snapshot!(foreign_keys(Table::LineItem).join("\n"), @r"
+        insta::assert_snapshot!(foreign_keys(Dbt3Table::LineItem).join("\n"), @r"
         ALTER TABLE lineitem ADD FOREIGN KEY (l_orderkey) REFERENCES orders (o_orderkey)
         ALTER TABLE lineitem ADD FOREIGN KEY (l_partkey, l_suppkey) REFERENCES partsupp (ps_partkey, ps_suppkey)
         ");

@@ -7,15 +7,15 @@ use dbdyno_plan::{Size, StepEstimate, StepOutline, grouped, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use crate::dbt3::Setup;
-use crate::dbt3::options::{Dbt3 as Options, Part};
-use crate::dbt3::parameters::ORDERS;
+use crate::dbt3::Dbt3Setup;
+use crate::dbt3::options::{Dbt3Options, Part};
+use crate::dbt3::queries::ORDERS;
 use crate::dbt3::queries::{COUNT, Hint, shape};
 use crate::dbt3::rows::{about_bytes, assigned, load_sql};
-use crate::dbt3::schema::{self, Table};
+use crate::dbt3::schema::{self, Dbt3Table};
 use crate::settle::Settle;
-use crate::specs::{kind_spec, step_spec};
 use crate::step::{DataSize, Step, StepOptions, checked, load_steps};
+use crate::step::{kind_spec, step_spec};
 use crate::workload::multiplied;
 
 /// Size of rows and their indexes, divided by the size of the rows' text. The report of 2012 had 48 GB
@@ -23,7 +23,7 @@ use crate::workload::multiplied;
 const DISK_FACTOR: f64 = 1.9;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StepKind {
+pub enum Dbt3StepKind {
     Load,
     Index,
     Statistics,
@@ -32,17 +32,17 @@ pub enum StepKind {
     Throughput,
 }
 
-pub(crate) type Dbt3Step = Step<StepKind>;
+pub(crate) type Dbt3Step = Step<Dbt3StepKind>;
 
 /// Something that a connection does, with a time of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum Dbt3Operation {
     Query { number: u8, stream: u32, hint: Hint },
     Insert { set: u32 },
     Delete { set: u32 },
 }
 
-impl Operation {
+impl Dbt3Operation {
     /// Returns the name in records.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -53,17 +53,20 @@ impl Operation {
     }
 }
 
-impl StepOptions for Options {
-    type Kind = StepKind;
+impl StepOptions for Dbt3Options {
+    type Kind = Dbt3StepKind;
 
     fn list(&self) -> Vec<Dbt3Step> {
-        let load =
-            [("load", StepKind::Load), ("index", StepKind::Index), ("statistics", StepKind::Statistics)];
+        let load = [
+            ("load", Dbt3StepKind::Load),
+            ("index", Dbt3StepKind::Index),
+            ("statistics", Dbt3StepKind::Statistics),
+        ];
         let load = load.into_iter().map(|(name, kind)| self.step(name, kind)).collect();
         let measured = self.parts.iter().flat_map(|part| match part {
             Part::Queries => self.queries.iter().flat_map(|&number| self.query_steps(number)).collect(),
-            Part::Power => vec![self.step("power", StepKind::Power)],
-            Part::Throughput => vec![self.step("throughput", StepKind::Throughput)],
+            Part::Power => vec![self.step("power", Dbt3StepKind::Power)],
+            Part::Throughput => vec![self.step("throughput", Dbt3StepKind::Throughput)],
         });
         checked(load_steps(load).into_iter().chain(measured).collect(), self.verify)
     }
@@ -80,11 +83,11 @@ impl StepOptions for Options {
     }
 }
 
-impl Options {
-    fn step(&self, name: &str, kind: StepKind) -> Dbt3Step {
+impl Dbt3Options {
+    fn step(&self, name: &str, kind: Dbt3StepKind) -> Dbt3Step {
         let outline = StepOutline {
-            leaves_data: matches!(kind, StepKind::Query { .. }),
-            is_checked: matches!(kind, StepKind::Load | StepKind::Power | StepKind::Throughput),
+            leaves_data: matches!(kind, Dbt3StepKind::Query { .. }),
+            is_checked: matches!(kind, Dbt3StepKind::Load | Dbt3StepKind::Power | Dbt3StepKind::Throughput),
             ..StepOutline::new(self.step_estimate(name, &kind))
         };
         Step { outline, kind }
@@ -92,7 +95,7 @@ impl Options {
 
     /// Returns the query as the optimiser plans it, then with each hint.
     fn query_steps(&self, number: u8) -> Vec<Dbt3Step> {
-        let step = |name: &str, hint| self.step(name, StepKind::Query { number, hint });
+        let step = |name: &str, hint| self.step(name, Dbt3StepKind::Query { number, hint });
         let hints = self.hints_of(number).into_iter();
         let hinted = hints.map(|(end, hint)| step(&format!("q{number}.{end}"), hint));
         [step(&format!("q{number}"), Hint::None)].into_iter().chain(hinted).collect()
@@ -100,24 +103,24 @@ impl Options {
 
     /// Returns an estimate that is guessed from figures by query. A query with a bad plan takes any
     /// time.
-    fn step_estimate(&self, name: &str, kind: &StepKind) -> StepEstimate {
-        let rows: u64 = Table::ALL.iter().map(|table| table.about_rows(self.scale_factor)).sum();
+    fn step_estimate(&self, name: &str, kind: &Dbt3StepKind) -> StepEstimate {
+        let rows: u64 = Dbt3Table::ALL.iter().map(|table| table.about_rows(self.scale_factor)).sum();
         let detail = format!("{} rows", grouped(rows));
         let rows = rows as f64;
         let of = |what: &str| StepEstimate::new(name, what, Duration::ZERO);
         match kind {
-            StepKind::Load => of(&detail).and("dbt3 row loaded", rows, self.load_connections),
-            StepKind::Index => of(&format!("indexes on {detail}")).and("dbt3 row indexed", rows, 1),
-            StepKind::Statistics => of("all tables").and("dbt3 row analysed", rows, 1),
-            StepKind::Query { number, .. } => {
+            Dbt3StepKind::Load => of(&detail).and("dbt3 row loaded", rows, self.load_connections),
+            Dbt3StepKind::Index => of(&format!("indexes on {detail}")).and("dbt3 row indexed", rows, 1),
+            Dbt3StepKind::Statistics => of("all tables").and("dbt3 row analysed", rows, 1),
+            Dbt3StepKind::Query { number, .. } => {
                 let times = self.repetitions;
                 queries(self, of(&numbered(times, "execution")), &[(*number, f64::from(times))], 1)
             }
-            StepKind::Power => {
+            Dbt3StepKind::Power => {
                 let once: Vec<_> = ORDERS[0].iter().map(|number| (*number, 1.0)).collect();
                 queries(self, of("all queries"), &once, 1)
             }
-            StepKind::Throughput => {
+            Dbt3StepKind::Throughput => {
                 let streams = ORDERS.iter().skip(1).take(self.streams as usize).flatten();
                 let sent: Vec<_> = streams.map(|number| (*number, 1.0)).collect();
                 queries(self, of(&numbered(self.streams, "stream")), &sent, self.streams)
@@ -128,7 +131,7 @@ impl Options {
 
 /// Returns the estimate for queries by number. Each is sent its number of times, over `connections`
 /// connections.
-fn queries(options: &Options, step: StepEstimate, sent: &[(u8, f64)], connections: u32) -> StepEstimate {
+fn queries(options: &Dbt3Options, step: StepEstimate, sent: &[(u8, f64)], connections: u32) -> StepEstimate {
     let times: f64 = sent.iter().map(|(_, times)| times).sum();
     let limit = options.time_limit.map(|limit| multiplied(limit.0, times / f64::from(connections.max(1))));
     let with = |step: StepEstimate, (number, times): &(u8, f64)| {
@@ -137,35 +140,36 @@ fn queries(options: &Options, step: StepEstimate, sent: &[(u8, f64)], connection
     sent.iter().fold(step, with).at_most(limit)
 }
 
-fn text_bytes(options: &Options) -> u64 {
-    Table::ALL.iter().map(|table| about_bytes(*table, options.scale_factor)).sum()
+fn text_bytes(options: &Dbt3Options) -> u64 {
+    Dbt3Table::ALL.iter().map(|table| about_bytes(*table, options.scale_factor)).sum()
 }
 
 /// Returns the bytes of all tables with their indexes.
-pub(crate) fn table_bytes(options: &Options) -> u64 {
+pub(crate) fn table_bytes(options: &Dbt3Options) -> u64 {
     (text_bytes(options) as f64 * DISK_FACTOR) as u64
 }
 
 /// Returns what each connection of a measured step does, in its order.
-pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>> {
+pub(crate) fn scripts(kind: &Dbt3StepKind, options: &Dbt3Options) -> Vec<Vec<Dbt3Operation>> {
     let stream = |stream: u32| {
         let queries = ORDERS[stream as usize].into_iter();
-        queries.map(move |number| Operation::Query { number, stream, hint: Hint::None })
+        queries.map(move |number| Dbt3Operation::Query { number, stream, hint: Hint::None })
     };
     match kind {
-        StepKind::Load | StepKind::Index | StepKind::Statistics => Vec::new(),
-        StepKind::Query { number, hint } => {
-            let query = Operation::Query { number: *number, stream: 0, hint: hint.clone() };
+        Dbt3StepKind::Load | Dbt3StepKind::Index | Dbt3StepKind::Statistics => Vec::new(),
+        Dbt3StepKind::Query { number, hint } => {
+            let query = Dbt3Operation::Query { number: *number, stream: 0, hint: hint.clone() };
             vec![vec![query; options.repetitions as usize]]
         }
-        StepKind::Power => {
-            let [insert, delete] = [Operation::Insert { set: 1 }, Operation::Delete { set: 1 }];
+        Dbt3StepKind::Power => {
+            let [insert, delete] = [Dbt3Operation::Insert { set: 1 }, Dbt3Operation::Delete { set: 1 }];
             vec![[insert].into_iter().chain(stream(0)).chain([delete]).collect()]
         }
-        StepKind::Throughput => {
+        Dbt3StepKind::Throughput => {
             // The first set belongs to the power test.
             let sets = 2..2 + options.streams;
-            let refreshes = sets.flat_map(|set| [Operation::Insert { set }, Operation::Delete { set }]);
+            let refreshes =
+                sets.flat_map(|set| [Dbt3Operation::Insert { set }, Dbt3Operation::Delete { set }]);
             let streams = (1..=options.streams).map(|number| stream(number).collect());
             streams.chain([refreshes.collect()]).collect()
         }
@@ -174,30 +178,30 @@ pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>>
 
 /// Returns the statements of the index step. Foreign keys come last, because they need the keys of all
 /// tables.
-pub(crate) fn index_statements(setup: &Setup) -> Vec<String> {
+pub(crate) fn index_statements(setup: &Dbt3Setup) -> Vec<String> {
     let capabilities = &setup.context.database_server.capabilities;
-    let indexes = Table::ALL.into_iter().rev().flat_map(|table| schema::index(table, capabilities));
+    let indexes = Dbt3Table::ALL.into_iter().rev().flat_map(|table| schema::index(table, capabilities));
     let has_foreign_keys = setup.options.foreign_keys && capabilities.foreign_keys;
-    let referring = Table::ALL.into_iter().filter(|_| has_foreign_keys);
+    let referring = Dbt3Table::ALL.into_iter().filter(|_| has_foreign_keys);
     indexes.chain(referring.flat_map(schema::foreign_keys)).collect()
 }
 
 /// Returns the statement that gathers statistics. It is `None` where the server cannot be asked to
 /// gather any.
-pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> Option<String> {
+pub(crate) fn statistics_statement(table: Dbt3Table, setup: &Dbt3Setup) -> Option<String> {
     let words = setup.context.database_server.capabilities.gather_statistics;
     (!words.is_empty()).then(|| format!("{words} {}", table.name()))
 }
 
 const QUERY: (&str, OperationClass) = ("query", OperationClass::Query);
 
-pub(crate) fn spec(step: &Dbt3Step, setup: &Setup) -> StepSpec {
+pub(crate) fn spec(step: &Dbt3Step, setup: &Dbt3Setup) -> StepSpec {
     let (unit, (kind, class), clients) = match step.kind {
-        StepKind::Load => (Unit::Elapsed, ("insert", OperationClass::Insert), assigned(setup).len()),
-        StepKind::Index => (Unit::Elapsed, ("index", OperationClass::Index), 1),
-        StepKind::Statistics => (Unit::Elapsed, ("analyse", OperationClass::Other), 1),
-        StepKind::Query { .. } => (Unit::Seconds, QUERY, 1),
-        StepKind::Power | StepKind::Throughput => {
+        Dbt3StepKind::Load => (Unit::Elapsed, ("insert", OperationClass::Insert), assigned(setup).len()),
+        Dbt3StepKind::Index => (Unit::Elapsed, ("index", OperationClass::Index), 1),
+        Dbt3StepKind::Statistics => (Unit::Elapsed, ("analyse", OperationClass::Other), 1),
+        Dbt3StepKind::Query { .. } => (Unit::Seconds, QUERY, 1),
+        Dbt3StepKind::Power | Dbt3StepKind::Throughput => {
             (Unit::Elapsed, QUERY, scripts(&step.kind, &setup.options).len())
         }
     };
@@ -214,20 +218,20 @@ pub(crate) fn spec(step: &Dbt3Step, setup: &Setup) -> StepSpec {
 /// Returns the group of a step. Published figures sum up only the queries that the optimiser plans
 /// alone.
 fn groups(step: &Dbt3Step) -> BTreeMap<String, String> {
-    let is_query = matches!(step.kind, StepKind::Query { hint: Hint::None, .. });
+    let is_query = matches!(step.kind, Dbt3StepKind::Query { hint: Hint::None, .. });
     is_query.then(|| ("dbt3".to_owned(), "queries".to_owned())).into_iter().collect()
 }
 
-fn options(step: &Dbt3Step, setup: &Setup) -> Map<String, Value> {
-    let Options { scale_factor, repetitions, parameters, time_limit, streams, .. } = &setup.options;
+fn options(step: &Dbt3Step, setup: &Dbt3Setup) -> Map<String, Value> {
+    let Dbt3Options { scale_factor, repetitions, parameters, time_limit, streams, .. } = &setup.options;
     let mut map = Map::from_iter([
         ("scale_factor".to_owned(), json!(scale_factor)),
         ("seed".to_owned(), json!(setup.context.seed)),
     ]);
     let mut add = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
     match &step.kind {
-        StepKind::Load | StepKind::Index | StepKind::Statistics => {}
-        StepKind::Query { hint, .. } => {
+        Dbt3StepKind::Load | Dbt3StepKind::Index | Dbt3StepKind::Statistics => {}
+        Dbt3StepKind::Query { hint, .. } => {
             add("repetitions", json!(repetitions));
             add("parameters", json!(parameters));
             match hint {
@@ -236,8 +240,8 @@ fn options(step: &Dbt3Step, setup: &Setup) -> Map<String, Value> {
                 Hint::Index(index) => add("index", json!(index)),
             }
         }
-        StepKind::Power => {}
-        StepKind::Throughput => {
+        Dbt3StepKind::Power => {}
+        Dbt3StepKind::Throughput => {
             add("streams", json!(streams));
         }
     }
@@ -247,13 +251,17 @@ fn options(step: &Dbt3Step, setup: &Setup) -> Map<String, Value> {
     map
 }
 
-fn statement(step: &Dbt3Step, setup: &Setup) -> String {
+fn statement(step: &Dbt3Step, setup: &Dbt3Setup) -> String {
     match &step.kind {
-        StepKind::Load => load_sql(Table::LineItem, setup.context.database_server.capabilities.row_stream),
-        StepKind::Index => index_statements(setup).join("; "),
-        StepKind::Statistics => statistics_statement(Table::LineItem, setup).unwrap_or_default(),
-        StepKind::Query { number, .. } => shape(*number),
-        StepKind::Power | StepKind::Throughput => (1..=COUNT).map(shape).collect::<Vec<_>>().join("; "),
+        Dbt3StepKind::Load => {
+            load_sql(Dbt3Table::LineItem, setup.context.database_server.capabilities.row_stream)
+        }
+        Dbt3StepKind::Index => index_statements(setup).join("; "),
+        Dbt3StepKind::Statistics => statistics_statement(Dbt3Table::LineItem, setup).unwrap_or_default(),
+        Dbt3StepKind::Query { number, .. } => shape(*number),
+        Dbt3StepKind::Power | Dbt3StepKind::Throughput => {
+            (1..=COUNT).map(shape).collect::<Vec<_>>().join("; ")
+        }
     }
 }
 
@@ -266,12 +274,12 @@ mod tests {
     #[test]
     fn every_query_and_every_join_order_is_a_step() {
         let order = ["lineitem", "orders", "customer"].map(str::to_owned).to_vec();
-        let options = Options {
+        let options = Dbt3Options {
             parts: vec![Part::Queries, Part::Power, Part::Throughput],
             queries: vec![3, 1],
             join_orders: BTreeMap::from([("q3".to_owned(), vec![order.clone(), order])]),
             indexes: BTreeMap::from([("q1".to_owned(), vec!["i_l_shipdate".to_owned()])]),
-            ..Options::default()
+            ..Dbt3Options::default()
         };
         assert_eq!(
             options.step_names().join(" "),
@@ -281,18 +289,21 @@ mod tests {
 
     #[test]
     fn the_power_test_lies_between_its_refresh_functions_and_streams_have_sets_of_their_own() {
-        let options = Options { streams: 2, ..Options::default() };
+        let options = Dbt3Options { streams: 2, ..Dbt3Options::default() };
         let names = |kind| -> Vec<String> {
             let scripts = scripts(&kind, &options);
             scripts
                 .iter()
-                .map(|script| script.iter().map(Operation::name).collect::<Vec<_>>().join(" "))
+                .map(|script| script.iter().map(Dbt3Operation::name).collect::<Vec<_>>().join(" "))
                 .collect()
         };
-        insta::assert_snapshot!(names(StepKind::Power).join("\n"), @"rf1 q14 q2 q9 q20 q6 q17 q18 q8 q21 q13 q3 q22 q16 q4 q11 q15 q1 q10 q19 q5 q7 q12 rf2");
-        let throughput = names(StepKind::Throughput);
+        insta::assert_snapshot!(names(Dbt3StepKind::Power).join("\n"), @"rf1 q14 q2 q9 q20 q6 q17 q18 q8 q21 q13 q3 q22 q16 q4 q11 q15 q1 q10 q19 q5 q7 q12 rf2");
+        let throughput = names(Dbt3StepKind::Throughput);
         assert_eq!((throughput.len(), throughput[2].as_str()), (3, "rf1 rf2 rf1 rf2"));
-        let sets = &scripts(&StepKind::Throughput, &options)[2];
-        assert_eq!((&sets[0], &sets[2]), (&Operation::Insert { set: 2 }, &Operation::Insert { set: 3 }));
+        let sets = &scripts(&Dbt3StepKind::Throughput, &options)[2];
+        assert_eq!(
+            (&sets[0], &sets[2]),
+            (&Dbt3Operation::Insert { set: 2 }, &Dbt3Operation::Insert { set: 3 })
+        );
     }
 }

@@ -149,7 +149,7 @@ impl Inserted {
 
 #[cfg(test)]
 mod tests {
-    use crate::insert_benchmark::options::InsertBenchmark as Options;
+    use crate::insert_benchmark::options::InsertBenchmarkOptions;
     use dbdyno_loadgen::TaskEnd;
     use dbdyno_record::Outcome;
 
@@ -178,7 +178,7 @@ mod tests {
     /// Returns what is known about the deletes of l.i1 (50 rows each) after a load of `loaded`
     /// statements of 100 rows.
     fn deletes(loaded: u64, l_i1: &StepEnd) -> Deletes {
-        let steps = Options { clients: 1, ..Options::default() }.list();
+        let steps = InsertBenchmarkOptions { clients: 1, ..InsertBenchmarkOptions::default() }.list();
         let mut history = History::new(1);
         history.add(0, &steps[0].kind, &end(0, loaded, loaded * 100, &[]));
         history.add(2, &steps[2].kind, l_i1);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_of_inserts_that_no_list_names_is_unknown_and_its_rows_are_counted() {
-        let steps = Options { clients: 1, ..Options::default() }.list();
+        let steps = InsertBenchmarkOptions { clients: 1, ..InsertBenchmarkOptions::default() }.list();
         let mut history = History::new(1);
         history.add(0, &steps[0].kind, &end(0, 20, 1_700, &[3, 4, 5]));
         assert_eq!((history.of(1).unknown(), history.in_table(1)), (None, 1_700));

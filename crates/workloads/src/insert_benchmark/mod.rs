@@ -5,8 +5,6 @@
 //! Shapes, distributions, row counts, step order and formulas are the original's. Where this differs,
 //! [`deviations`] says so in every record.
 
-mod deviations;
-mod explained;
 mod history;
 pub mod options;
 mod rows;
@@ -18,31 +16,34 @@ mod verify;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::insert_benchmark::options::{Clock, InsertBenchmark as Options};
-use crate::options::Protocol;
 use dbdyno_db::{AnySession, Capabilities};
 use dbdyno_loadgen::StepEnd;
+use dbdyno_model::PlanDuration;
+use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::deviations::{deviation, of_rows, with_rest};
 use crate::engine::create_tables;
 use crate::insert_benchmark::history::History;
-use crate::insert_benchmark::steps::{ClientPart, StepKind};
+use crate::insert_benchmark::options::{Clock, InsertBenchmarkOptions};
+use crate::insert_benchmark::steps::{ClientPart, InsertStepKind};
 use crate::insert_benchmark::tasks::{AnyTask, Client};
+use crate::options::Protocol;
 use crate::step::{Cell, Step, StepOptions};
 use crate::{Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload};
 
 pub struct InsertBenchmark {
-    shared: Arc<Setup>,
+    shared: Arc<InsertSetup>,
     steps: Vec<Step<ClientPart>>,
     history: History,
 }
 
 /// What all tasks of a cell must know. It is the same for every step.
 #[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct InsertSetup {
+    pub(crate) options: InsertBenchmarkOptions,
     pub(crate) context: Context,
     pub(crate) prepared: Prepared,
 }
@@ -65,7 +66,7 @@ impl Prepared {
     }
 }
 
-impl Setup {
+impl InsertSetup {
     /// Returns the table of client `client` (from 1).
     pub(crate) fn table(client: u32) -> String {
         format!("pi{client}")
@@ -105,12 +106,12 @@ impl Steps for InsertBenchmark {
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
-        explained::explained(&self.steps[index].kind, &self.shared, &self.history)
+        sql::explained(&self.steps[index].kind, &self.shared, &self.history)
     }
 
     fn unchecked(&self, table: &str) -> String {
         let clients = 1..=self.shared.options.clients;
-        let reasons = clients.filter(|client| Setup::table(*client) == table);
+        let reasons = clients.filter(|client| InsertSetup::table(*client) == table);
         reasons.filter_map(|client| self.history.of(client).unknown()).map(str::to_owned).collect()
     }
 }
@@ -126,26 +127,26 @@ impl Workload for InsertBenchmark {
         transport: "{} over TCP, 127.0.0.1",
     };
 
-    type Options = Options;
+    type Options = InsertBenchmarkOptions;
     type ConnectionTask = AnyTask;
 
-    fn follows(_: &Options) -> &'static str {
+    fn follows(_: &InsertBenchmarkOptions) -> &'static str {
         "Insert Benchmark (mdcallag/mytools, bench/ibench), schema and steps of December 2023"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
-        deviations::deviations(options)
+    fn deviations(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
+        deviations(options)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
+    fn new(options: &InsertBenchmarkOptions, context: Context) -> Self {
         let prepared = Prepared::new(options.protocol, &context.database_server.capabilities);
         let steps = options.list();
         let history = History::new(options.clients);
-        Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }
+        Self { shared: Arc::new(InsertSetup { options: options.clone(), context, prepared }), steps, history }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context, .. } = &*self.shared;
+    fn cell(&self) -> Cell<'_, InsertBenchmarkOptions> {
+        let InsertSetup { options, context, .. } = &*self.shared;
         Cell { options, context, steps: &self.steps }
     }
 
@@ -154,10 +155,10 @@ impl Workload for InsertBenchmark {
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        if self.steps[index].kind.kind != StepKind::Load {
+        if self.steps[index].kind.kind != InsertStepKind::Load {
             return Ok(Vec::new());
         }
-        let Setup { options, context, .. } = &*self.shared;
+        let InsertSetup { options, context, .. } = &*self.shared;
         let tables = self.shared.tables().into_iter().map(|table| {
             let own = &options.create_table_options;
             let statements =
@@ -186,7 +187,7 @@ impl Workload for InsertBenchmark {
 
 /// Returns `dateandtime` of a statement, in seconds since 1970, UTC. `rows_before` rows of its client
 /// came before it.
-pub(crate) fn statement_second(clock: Clock, rows_before: u64) -> i64 {
+fn statement_second(clock: Clock, rows_before: u64) -> i64 {
     /// 2024-01-01 00:00:00 UTC.
     const EPOCH: i64 = 1_704_067_200;
     /// Rows of one client that share a second.
@@ -194,5 +195,133 @@ pub(crate) fn statement_second(clock: Clock, rows_before: u64) -> i64 {
     match clock {
         Clock::Addressed => EPOCH + i64::try_from(rows_before / ROWS_PER_SECOND).unwrap_or(0),
         Clock::Wall => jiff::Timestamp::now().as_second(),
+    }
+}
+
+/// Keys that set-ups of the original vary too.
+const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_time", "rates"];
+/// Keys whose values are reported in words of their own, or whose default is not the original's.
+const REPORTED: [&str; 11] = [
+    "create_table_options",
+    "deletes",
+    "pacing",
+    "time_cap",
+    "protocol",
+    "clock",
+    "settle",
+    "settle_wait",
+    "verify",
+    "data",
+    "cold",
+];
+
+pub(crate) fn deviations(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
+    let seconds = |wait: PlanDuration| format!("{} s", wait.0.as_secs_f64());
+    let values = with_rest(options.values(), &options.settling(), seconds);
+    let mut list = of_rows(include_str!("deviations.toml"), &values);
+    list.extend(of_profile(options));
+    list
+}
+
+/// Returns the keys whose default is the original's value, where the plan has another value.
+fn of_profile(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
+    let [here, original] = [options, &InsertBenchmarkOptions::default()].map(values);
+    let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !REPORTED.contains(&key.as_str());
+    let all = here.iter().filter(|(key, _)| is_profile(key));
+    let others = all.filter(|(key, value)| original.get(*key) != Some(*value));
+    let of = |(key, value): (&String, &Value)| {
+        let original = original.get(key).map_or_else(|| "not set".to_owned(), shown);
+        deviation(key, &original, &shown(value))
+    };
+    others.map(of).collect()
+}
+
+/// Returns the values of all keys. Those of a table are named `table.key`.
+fn values(options: &InsertBenchmarkOptions) -> Map<String, Value> {
+    let mut all = Map::new();
+    for (key, value) in options.values() {
+        match value {
+            Value::Object(table) if !REPORTED.contains(&key.as_str()) => {
+                all.extend(table.into_iter().map(|(inner, value)| (format!("{key}.{inner}"), value)));
+            }
+            value => {
+                all.insert(key, value);
+            }
+        }
+    }
+    all
+}
+
+/// Formats a value, with words without the quotes of JSON.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reported(options: &InsertBenchmarkOptions) -> String {
+        let before = deviations(&InsertBenchmarkOptions::default());
+        let more = deviations(options).into_iter().filter(|found| !before.contains(found));
+        more.map(|found| format!("{}: {} | {}\n", found.topic, found.original, found.here)).collect()
+    }
+
+    #[test]
+    fn values_of_the_plan_that_are_not_the_originals_are_reported() {
+        let mut options = InsertBenchmarkOptions {
+            rows_per_query: 100,
+            points_per_query: 20,
+            max_id_every: 7,
+            customers: 5,
+            sla_share: 0.9,
+            data: dbdyno_model::DataMode::Restart,
+            cold: dbdyno_model::Cold::All(true),
+            ..InsertBenchmarkOptions::default()
+        };
+        options.rows_per_commit.write_2 = 50;
+        insta::assert_snapshot!(reported(&options), @r"
+        data: one server and one set of tables, which ages | the server is stopped and started before each step; the tables age
+        cold: caches as the step before left them | each measured step begins in a fresh server with empty caches
+        rows_per_commit.write_2: 5 | 50
+        rows_per_query: 10 | 100
+        points_per_query: 10 | 20
+        max_id_every: 100 | 7
+        customers: 100000 | 5
+        sla_share: 0.95 | 0.9
+        ");
+    }
+
+    #[test]
+    fn every_number_and_switch_is_reported_or_varied_by_the_original_too() {
+        let default = serde_json::to_value(InsertBenchmarkOptions::default()).unwrap();
+        let mut checked = 0;
+        for (key, value) in values(&InsertBenchmarkOptions::default()) {
+            let other = match &value {
+                Value::Bool(on) => Value::Bool(!on),
+                Value::Number(number) => match number.as_u64() {
+                    Some(number) => (number + 1).into(),
+                    None => (number.as_f64().unwrap() + 1.0).into(),
+                },
+                _ => continue,
+            };
+            checked += 1;
+            let mut changed = default.clone();
+            changed[key.split('.').next().unwrap()] = other.clone();
+            if let Some((table, inner)) = key.split_once('.') {
+                changed[table] = default[table].clone();
+                changed[table][inner] = other;
+            }
+            let reported = reported(&serde_json::from_value(changed).unwrap());
+            assert_eq!(
+                reported.starts_with(&format!("{key}: ")),
+                !VARIED.contains(&key.as_str()),
+                "{key}: {reported}"
+            );
+        }
+        assert!(checked > 20, "{checked}");
     }
 }

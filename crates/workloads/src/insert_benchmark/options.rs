@@ -15,8 +15,8 @@ with_defaults! {
     /// `[workload.insert-benchmark]`. Every default is the original's, except where a field says
     /// otherwise.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct InsertBenchmark {
+    #[serde(rename = "InsertBenchmark", deny_unknown_fields, default)]
+    pub struct InsertBenchmarkOptions {
         /// Clients; each has its own table and its own insert, delete and query connections.
         #[schemars(range(min = 1, max = 4_096), extend("x-asked" = true))]
         pub clients: u32 = 1,
@@ -157,7 +157,7 @@ pub enum Clock {
     Wall,
 }
 
-impl InsertBenchmark {
+impl InsertBenchmarkOptions {
     /// Steps that only make the data: `l.i0` and `l.x`.
     pub const LOAD_STEPS: usize = 2;
 
@@ -181,7 +181,7 @@ impl InsertBenchmark {
 /// Bytes of a row with its indexes in the steady state, by published data on InnoDB.
 const ROW_BYTES: u64 = 225;
 
-impl WorkloadOptions for InsertBenchmark {
+impl WorkloadOptions for InsertBenchmarkOptions {
     fn check(&self, plan: &Plan) -> Option<Mistake> {
         schema_problem(self)
             .or_else(|| data_length_problem(self))
@@ -227,7 +227,7 @@ impl WorkloadOptions for InsertBenchmark {
     }
 }
 
-fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
+fn data_length_problem(benchmark: &InsertBenchmarkOptions) -> Option<Mistake> {
     let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
     let reversed = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
     first_problem([(least > greatest, "data_length_min", &reversed)])
@@ -235,7 +235,7 @@ fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
 
 /// Refuses a first id above 1 for SQLite, because the tables leave ids to the database, and SQLite's ids
 /// begin with 1.
-fn first_id_problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
+fn first_id_problem(benchmark: &InsertBenchmarkOptions, plan: &Plan) -> Option<Mistake> {
     let first_id = benchmark.first_id;
     let embedded = plan.variants.iter().find(|variant| VariantKind::of(variant).is_embedded())?;
     let message = format!(
@@ -254,19 +254,22 @@ mod tests {
 
     #[test]
     fn a_rate_below_the_rows_of_a_commit_is_a_warning() {
-        let found = InsertBenchmark { rates: vec![10, 20, 100], ..InsertBenchmark::default() }.warnings();
+        let found = InsertBenchmarkOptions { rates: vec![10, 20, 100], ..InsertBenchmarkOptions::default() }
+            .warnings();
         insta::assert_snapshot!(found.join("\n"), @"background writes at 10, 20 rows a second commit that many rows at once, not 50");
     }
 
     #[test]
     fn the_ten_steps_come_in_the_original_order() {
-        let names = InsertBenchmark::default().step_names().join(" ");
+        let names = InsertBenchmarkOptions::default().step_names().join(" ");
         assert_eq!(names, "l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000");
     }
 
     #[test]
     fn write_rows_split_into_four_fifths_and_a_fifth_and_never_into_none() {
-        let split = |write_rows| InsertBenchmark { write_rows, ..InsertBenchmark::default() }.write_split();
+        let split = |write_rows| {
+            InsertBenchmarkOptions { write_rows, ..InsertBenchmarkOptions::default() }.write_split()
+        };
         assert_eq!(split(20_000_000), (16_000_000, 4_000_000));
         assert_eq!(split(4), (3, 1));
         assert_eq!(split(3), (2, 1));
@@ -277,7 +280,8 @@ mod tests {
     #[test]
     fn the_settle_pause_is_the_originals() {
         let settle = |clients, load_rows| {
-            let benchmark = InsertBenchmark { clients, load_rows, ..InsertBenchmark::default() };
+            let benchmark =
+                InsertBenchmarkOptions { clients, load_rows, ..InsertBenchmarkOptions::default() };
             benchmark.original_wait().as_secs()
         };
         assert_eq!(settle(4, 8_000_000), 92);

@@ -1,6 +1,6 @@
 //! Row contents. Every column is a pure function of (seed, step, client, operation number, row).
 
-use crate::insert_benchmark::options::InsertBenchmark as Options;
+use crate::insert_benchmark::options::InsertBenchmarkOptions;
 
 use crate::digits::push_part;
 use crate::{Philox, draw_below};
@@ -22,7 +22,7 @@ pub(crate) struct Numbers {
 
 /// Makes the rows of one client in one step.
 #[derive(Debug, Clone)]
-pub(crate) struct RowSource {
+pub(crate) struct InsertRowSource {
     numbers: Philox,
     texts: Philox,
     client: u32,
@@ -35,9 +35,9 @@ pub(crate) struct RowSource {
     random_percent: u32,
 }
 
-impl RowSource {
+impl InsertRowSource {
     /// Returns the rows that client `client` inserts in step `step`.
-    pub(crate) fn new(options: &Options, seed: u64, step: usize, client: u32) -> Self {
+    pub(crate) fn new(options: &InsertBenchmarkOptions, seed: u64, step: usize, client: u32) -> Self {
         Self {
             numbers: Philox::new(seed, stream(step, Purpose::Numbers)),
             texts: Philox::new(seed, stream(step, Purpose::Texts)),
@@ -130,7 +130,7 @@ pub(crate) fn stream(step: usize, purpose: Purpose) -> u32 {
 mod tests {
     use super::*;
 
-    fn data(source: &RowSource, number: u64, row: u32) -> String {
+    fn data(source: &InsertRowSource, number: u64, row: u32) -> String {
         let mut out = Vec::new();
         source.write_data(number, row, &mut out);
         String::from_utf8(out).expect("the alphabet is ASCII")
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn columns_are_uniform_over_their_domains() {
-        let source = RowSource::new(&Options::default(), 9, 0, 1);
+        let source = InsertRowSource::new(&InsertBenchmarkOptions::default(), 9, 0, 1);
         let rows: Vec<Numbers> = (0..2000)
             .flat_map(|n| (0..100).map(move |r| (n, r)))
             .map(|(n, r)| source.numbers(n, r))
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn data_is_filler_then_random_and_averages_fifteen_characters() {
-        let source = RowSource::new(&Options::default(), 9, 0, 1);
+        let source = InsertRowSource::new(&InsertBenchmarkOptions::default(), 9, 0, 1);
         let texts: Vec<String> = (0..20_000).map(|number| data(&source, number, 3)).collect();
         for text in &texts {
             let length = u32::try_from(text.len()).expect("short");
@@ -187,25 +187,25 @@ mod tests {
 
     #[test]
     fn long_data_is_random_to_its_end() {
-        let options = Options {
+        let options = InsertBenchmarkOptions {
             data_length_min: 4000,
             data_length_max: 4000,
             data_random_percent: 100,
-            ..Options::default()
+            ..InsertBenchmarkOptions::default()
         };
-        let text = data(&RowSource::new(&options, 1, 0, 1), 5, 0);
+        let text = data(&InsertRowSource::new(&options, 1, 0, 1), 5, 0);
         assert_eq!(text.len(), 4000);
         assert!(text.starts_with(&"a".repeat(1000)) && !text[3900..].bytes().all(|byte| byte == b'a'));
     }
 
     #[test]
     fn rows_do_not_depend_on_what_was_drawn_before() {
-        let source = RowSource::new(&Options::default(), 4, 2, 3);
+        let source = InsertRowSource::new(&InsertBenchmarkOptions::default(), 4, 2, 3);
         let first = (source.numbers(7, 49), data(&source, 7, 49));
         for number in 0..10 {
             source.numbers(number, 0);
         }
         assert_eq!(first, (source.numbers(7, 49), data(&source, 7, 49)));
-        assert_ne!(first.0, RowSource::new(&Options::default(), 4, 2, 4).numbers(7, 49));
+        assert_ne!(first.0, InsertRowSource::new(&InsertBenchmarkOptions::default(), 4, 2, 4).numbers(7, 49));
     }
 }

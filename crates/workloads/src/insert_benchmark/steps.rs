@@ -1,6 +1,6 @@
 //! The ten steps: what each is, in the original's order, and how long it takes.
 
-use crate::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
+use crate::insert_benchmark::options::{InsertBenchmarkOptions, Pacing};
 use dbdyno_db::Capabilities;
 use dbdyno_loadgen::{ArrivalProcess, Arrivals, Draws};
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped};
@@ -8,17 +8,17 @@ use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Target, Unit, 
 use serde_json::{Map, json};
 use std::time::Duration;
 
-use crate::insert_benchmark::Setup;
+use crate::insert_benchmark::InsertSetup;
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql::{self, RANGES};
 use crate::options::Verify;
 use crate::settle::Settle;
-use crate::specs::{self, protocol};
+use crate::step::{self, protocol};
 use crate::step::{DataSize, Step, StepOptions, checked};
 use crate::workload::multiplied;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StepKind {
+pub(crate) enum InsertStepKind {
     Load,
     Index,
     Write,
@@ -51,7 +51,7 @@ impl TaskKind {
 /// What each client does in a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientPart {
-    pub(crate) kind: StepKind,
+    pub(crate) kind: InsertStepKind,
     /// INSERT statements of each client.
     pub(crate) inserts: u64,
     pub(crate) rows_per_commit: u32,
@@ -67,7 +67,7 @@ impl ClientPart {
     }
 }
 
-impl StepOptions for Options {
+impl StepOptions for InsertBenchmarkOptions {
     type Kind = ClientPart;
 
     /// Returns the steps `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR` (range queries) and
@@ -86,21 +86,21 @@ impl StepOptions for Options {
             kind,
             outline: StepOutline { is_checked: true, rest: Rest::EachWrite, ..StepOutline::new(estimate) },
         };
-        let load = part(StepKind::Load, self.load_rows, commit.load, false);
-        let index = part(StepKind::Index, commit.load.into(), commit.load, false);
+        let load = part(InsertStepKind::Load, self.load_rows, commit.load, false);
+        let index = part(InsertStepKind::Index, commit.load.into(), commit.load, false);
         let load = step(self.load_estimate(load.inserts), load);
         let mut steps = vec![load, step(self.index_estimate(), index)];
         steps.iter_mut().for_each(|step| step.outline.loads = true);
         for (name, rows, rows_per_commit) in
             [("l.i1", first, commit.write_1), ("l.i2", second, commit.write_2)]
         {
-            let part = part(StepKind::Write, rows, rows_per_commit, self.deletes);
+            let part = part(InsertStepKind::Write, rows, rows_per_commit, self.deletes);
             steps.push(step(self.write_estimate(name, rows, part.inserts), part));
         }
         // The original cleans up once, before the first step that reads.
         steps[3].outline.rest = Rest::Here("after l.i2".to_owned());
         for &rate in &self.rates {
-            for (prefix, kind) in [("qr", StepKind::Range), ("qp", StepKind::Point)] {
+            for (prefix, kind) in [("qr", InsertStepKind::Range), ("qp", InsertStepKind::Point)] {
                 let length = self.read_write_time;
                 // The original lowers the commit size to the rate when it is larger.
                 let rows_per_commit = commit.read_write.min(rate);
@@ -141,7 +141,7 @@ impl StepOptions for Options {
 /// Estimates of how long steps take. Only the length of read-write steps is exact, as long as the
 /// server keeps the rate. All else is guessed from figures of data that fit in memory. With data that
 /// do not fit, l.i1 and l.i2 take longer.
-impl Options {
+impl InsertBenchmarkOptions {
     fn load_estimate(&self, commits: u64) -> StepEstimate {
         let (rows, clients) = (self.loaded_rows(), self.clients);
         StepEstimate::new("l.i0", &format!("{} rows", grouped(rows)), Duration::ZERO)
@@ -175,7 +175,7 @@ impl Options {
 
 /// Returns the bytes of the data directory at its largest, which is after the index build with its sort
 /// files, or at the end.
-fn disk_bytes(benchmark: &Options, size: &Size) -> u64 {
+fn disk_bytes(benchmark: &InsertBenchmarkOptions, size: &Size) -> u64 {
     let indexes = f64::from(benchmark.secondary_indexes);
     let data_length = (f64::from(benchmark.data_length_min) + f64::from(benchmark.data_length_max)) / 2.0;
     // The sizes hold for the original's 10 to 20 characters of data.
@@ -191,7 +191,7 @@ fn disk_bytes(benchmark: &Options, size: &Size) -> u64 {
 }
 
 /// Returns the rows that all clients insert after the load.
-fn written_rows(benchmark: &Options) -> f64 {
+fn written_rows(benchmark: &InsertBenchmarkOptions) -> f64 {
     let (write_1, write_2) = benchmark.write_split();
     let rates: f64 = benchmark.rates.iter().map(|rate| f64::from(*rate)).sum();
     let background = 2.0 * rates * benchmark.read_write_time.0.as_secs_f64();
@@ -199,7 +199,7 @@ fn written_rows(benchmark: &Options) -> f64 {
 }
 
 /// Returns when the background writers of `client` send in `step`, which is number `index`.
-pub(crate) fn writer_arrivals(setup: &Setup, index: usize, step: &ClientPart, client: u32) -> Arrivals {
+pub(crate) fn writer_arrivals(setup: &InsertSetup, index: usize, step: &ClientPart, client: u32) -> Arrivals {
     let Some(rate) = step.rate else { return Arrivals::Closed };
     let options = &setup.options;
     let per = Duration::from_secs(u64::from(step.rows_per_commit));
@@ -222,14 +222,14 @@ pub(crate) fn writer_arrivals(setup: &Setup, index: usize, step: &ClientPart, cl
     }
 }
 
-pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &Setup) -> StepSpec {
+pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &InsertSetup) -> StepSpec {
     let (name, step) = (&step.name, &step.kind);
     let options = &setup.options;
     let (kind, unit, label) = match step.kind {
-        StepKind::Load | StepKind::Write => (TaskKind::Insert, Unit::Rows, "inserts/s"),
-        StepKind::Index => (TaskKind::Index, Unit::Rows, "indexed rows/s"),
-        StepKind::Range => (TaskKind::Range, Unit::Operations, "queries/s"),
-        StepKind::Point => (TaskKind::Point, Unit::Operations, "queries/s"),
+        InsertStepKind::Load | InsertStepKind::Write => (TaskKind::Insert, Unit::Rows, "inserts/s"),
+        InsertStepKind::Index => (TaskKind::Index, Unit::Rows, "indexed rows/s"),
+        InsertStepKind::Range => (TaskKind::Range, Unit::Operations, "queries/s"),
+        InsertStepKind::Point => (TaskKind::Point, Unit::Operations, "queries/s"),
     };
     let target = step.rate.map(|rate| Target {
         kind: TaskKind::Insert.name().to_owned(),
@@ -240,7 +240,11 @@ pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &Setup) -> Step
         name: name.clone(),
         clients: options.clients,
         headline: Headline { kind: kind.name().to_owned(), unit, label: label.to_owned() },
-        window: if step.kind == StepKind::Index { WindowRule::LastEnded } else { WindowRule::FirstEnded },
+        window: if step.kind == InsertStepKind::Index {
+            WindowRule::LastEnded
+        } else {
+            WindowRule::FirstEnded
+        },
         target,
         kinds: kinds(step).into_iter().map(|kind| kind_spec(kind, (index, step), setup)).collect(),
         options: Map::from_iter([
@@ -253,7 +257,7 @@ pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &Setup) -> Step
     }
 }
 
-fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &Setup) -> KindSpec {
+fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &InsertSetup) -> KindSpec {
     let (options, prepared) = (&setup.options, setup.prepared);
     let arrivals = match kind {
         TaskKind::Insert | TaskKind::Delete => writer_arrivals(setup, index, step, 1),
@@ -280,18 +284,23 @@ fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &Setup)
         rows_per_operation,
         statements_per_operation: 1,
         user_bytes_per_operation: inserted * row_bytes(options),
-        ..specs::kind_spec(kind.name(), class, statement)
+        ..step::kind_spec(kind.name(), class, statement)
     }
 }
 
 /// Returns the bytes of a row's values: an id and a time of 8 bytes each, four numbers of 4, and the
 /// mean length of `data`.
-fn row_bytes(options: &Options) -> f64 {
+fn row_bytes(options: &InsertBenchmarkOptions) -> f64 {
     const NUMBERS: f64 = 32.0;
     NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0
 }
 
-fn statement(kind: TaskKind, step: &ClientPart, capabilities: &Capabilities, options: &Options) -> String {
+fn statement(
+    kind: TaskKind,
+    step: &ClientPart,
+    capabilities: &Capabilities,
+    options: &InsertBenchmarkOptions,
+) -> String {
     let table = "pi?";
     match kind {
         TaskKind::Insert => {
@@ -314,10 +323,10 @@ fn statement(kind: TaskKind, step: &ClientPart, capabilities: &Capabilities, opt
 /// Returns the kinds of connections of a step, in the order in which records number them.
 pub(crate) fn kinds(step: &ClientPart) -> Vec<TaskKind> {
     let (first, query) = match step.kind {
-        StepKind::Load | StepKind::Write => (TaskKind::Insert, None),
-        StepKind::Index => (TaskKind::Index, None),
-        StepKind::Range => (TaskKind::Insert, Some(TaskKind::Range)),
-        StepKind::Point => (TaskKind::Insert, Some(TaskKind::Point)),
+        InsertStepKind::Load | InsertStepKind::Write => (TaskKind::Insert, None),
+        InsertStepKind::Index => (TaskKind::Index, None),
+        InsertStepKind::Range => (TaskKind::Insert, Some(TaskKind::Range)),
+        InsertStepKind::Point => (TaskKind::Insert, Some(TaskKind::Point)),
     };
     [Some(first), step.deletes.then_some(TaskKind::Delete), query].into_iter().flatten().collect()
 }
@@ -329,7 +338,11 @@ mod tests {
 
     #[test]
     fn the_default_profile_has_the_originals_ten_steps() {
-        let options = Options { load_rows: 10_000_000, write_rows: 20_000_000, ..Options::default() };
+        let options = InsertBenchmarkOptions {
+            load_rows: 10_000_000,
+            write_rows: 20_000_000,
+            ..InsertBenchmarkOptions::default()
+        };
         let step = |step: &Step<ClientPart>| {
             (step.name.clone(), step.kind.inserts, step.kind.rows_per_commit, step.kind.deletes)
         };
@@ -354,17 +367,17 @@ mod tests {
 
     #[test]
     fn a_rate_below_the_commit_size_lowers_the_commit_size() {
-        let options = Options { rates: vec![20], ..Options::default() };
+        let options = InsertBenchmarkOptions { rates: vec![20], ..InsertBenchmarkOptions::default() };
         assert_eq!(options.list()[4].kind.rows_per_commit, 20);
     }
 
-    fn setup(options: Options) -> Setup {
-        Setup { options, context: crate::summaries::context(), prepared: Prepared::default() }
+    fn setup(options: InsertBenchmarkOptions) -> InsertSetup {
+        InsertSetup { options, context: crate::summaries::context(), prepared: Prepared::default() }
     }
 
     #[test]
     fn even_writers_of_several_clients_are_set_off_against_each_other() {
-        let setup = setup(Options { clients: 4, ..Options::default() });
+        let setup = setup(InsertBenchmarkOptions { clients: 4, ..InsertBenchmarkOptions::default() });
         let steps = setup.options.list();
         let due = |client| {
             writer_arrivals(&setup, 4, &steps[4].kind, client).due(1).expect("even arrivals have a schedule")
@@ -376,7 +389,11 @@ mod tests {
 
     #[test]
     fn random_writers_have_all_their_statements_in_the_time_of_the_step() {
-        let setup = setup(Options { clients: 2, pacing: Pacing::Poisson, ..Options::default() });
+        let setup = setup(InsertBenchmarkOptions {
+            clients: 2,
+            pacing: Pacing::Poisson,
+            ..InsertBenchmarkOptions::default()
+        });
         let steps = setup.options.list();
         let due = |index: usize, client, number| {
             let arrivals = writer_arrivals(&setup, index, &steps[index].kind, client);
@@ -398,7 +415,8 @@ mod tests {
 
     #[test]
     fn the_burst_rate_is_the_originals_statements_per_second() {
-        let setup = setup(Options { pacing: Pacing::Burst, ..Options::default() });
+        let setup =
+            setup(InsertBenchmarkOptions { pacing: Pacing::Burst, ..InsertBenchmarkOptions::default() });
         let steps = setup.options.list();
         let per_second = |index: usize| match writer_arrivals(&setup, index, &steps[index].kind, 1) {
             Arrivals::Burst { per_second } => per_second,

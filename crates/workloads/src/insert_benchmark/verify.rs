@@ -8,17 +8,21 @@ use dbdyno_record::{Check, CheckPart};
 use crate::Result;
 use crate::checks::{check, numbers, part};
 use crate::insert_benchmark::history::{Deletes, History, TableHistory};
-use crate::insert_benchmark::rows::{Numbers, RowSource};
-use crate::insert_benchmark::{Setup, sql};
+use crate::insert_benchmark::rows::{InsertRowSource, Numbers};
+use crate::insert_benchmark::{InsertSetup, sql};
 
 /// What is compared in every table, in the order of [`sql::sums`].
 const SUMMED: [&str; 5] = ["rows", "sum(cashregisterid)", "sum(customerid)", "sum(productid)", "sum(price)"];
 
 /// Checks every client's table. If nothing is certain about a table's content, its check has no parts.
-pub(crate) async fn verify(setup: &Setup, history: &History, session: &mut AnySession) -> Result<Vec<Check>> {
+pub(crate) async fn verify(
+    setup: &InsertSetup,
+    history: &History,
+    session: &mut AnySession,
+) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     for client in 1..=setup.options.clients {
-        let table = Setup::table(client);
+        let table = InsertSetup::table(client);
         if history.of(client).unknown().is_some() {
             checks.push(Check { table, parts: Vec::new(), duration_us: 0 });
             continue;
@@ -35,7 +39,7 @@ pub(crate) async fn verify(setup: &Setup, history: &History, session: &mut AnySe
 }
 
 /// Returns everything that is certain after what happened to the table.
-fn parts(setup: &Setup, client: u32, table: &TableHistory, actual: &[i128]) -> Vec<CheckPart> {
+fn parts(setup: &InsertSetup, client: u32, table: &TableHistory, actual: &[i128]) -> Vec<CheckPart> {
     if table.strays {
         let expected = i128::from(table.rows_inserted()) - i128::from(table.deleted);
         return vec![part("rows", expected, actual[0])];
@@ -78,7 +82,7 @@ fn id_parts(first_id: u64, inserted: u64, deleted: u64, actual: &[i128]) -> Vec<
 }
 
 /// Makes all rows again and sums those that were not deleted. Deletes take the oldest rows first.
-fn expected(setup: &Setup, client: u32, history: &TableHistory) -> [i128; 5] {
+fn expected(setup: &InsertSetup, client: u32, history: &TableHistory) -> [i128; 5] {
     let mut sums = [0; 5];
     let mut deleted = history.deleted;
     for inserted in &history.inserted {
@@ -86,7 +90,7 @@ fn expected(setup: &Setup, client: u32, history: &TableHistory) -> [i128; 5] {
             deleted -= inserted.rows();
             continue;
         }
-        let source = RowSource::new(&setup.options, setup.context.seed, inserted.step, client);
+        let source = InsertRowSource::new(&setup.options, setup.context.seed, inserted.step, client);
         for number in 0..inserted.statements {
             if inserted.failed.binary_search(&number).is_ok() {
                 continue;
@@ -109,7 +113,7 @@ fn expected(setup: &Setup, client: u32, history: &TableHistory) -> [i128; 5] {
 mod tests {
     use std::sync::Arc;
 
-    use crate::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
+    use crate::insert_benchmark::options::{InsertBenchmarkOptions, RowsPerCommit};
     use dbdyno_db::{DatabaseAddress, DatabaseServer, null};
     use dbdyno_loadgen::{StepEnd, TaskEnd};
     use dbdyno_record::Outcome;
@@ -119,24 +123,30 @@ mod tests {
     use crate::insert_benchmark::Prepared;
     use crate::insert_benchmark::steps::ClientPart;
     use crate::insert_benchmark::tasks::Client;
-    use crate::insert_benchmark::tasks::insert::InsertBuilder;
+    use crate::insert_benchmark::tasks::InsertBuilder;
     use crate::step::StepOptions;
 
     const CLIENT: u32 = 2;
 
-    fn setup(options: Options) -> Setup {
+    fn setup(options: InsertBenchmarkOptions) -> InsertSetup {
         let address = DatabaseAddress::Null(null::Options::default());
         let database_server = DatabaseServer { address, capabilities: null::capabilities() };
-        Setup {
+        InsertSetup {
             options,
             context: Context { database_server, owned: true, seed: 3, draws: 3, device: None },
             prepared: Prepared::default(),
         }
     }
 
-    fn small() -> Options {
+    fn small() -> InsertBenchmarkOptions {
         let rows_per_commit = RowsPerCommit { load: 10, write_1: 4, write_2: 3, read_write: 5 };
-        Options { clients: 2, load_rows: 60, write_rows: 50, rows_per_commit, ..Options::default() }
+        InsertBenchmarkOptions {
+            clients: 2,
+            load_rows: 60,
+            write_rows: 50,
+            rows_per_commit,
+            ..InsertBenchmarkOptions::default()
+        }
     }
 
     /// Returns how a task of [`CLIENT`] ended that sent all of `step` and whose statements `failed` did
@@ -158,14 +168,14 @@ mod tests {
         }
     }
 
-    fn add(history: &mut History, options: &Options, index: usize, tasks: Vec<TaskEnd>) {
+    fn add(history: &mut History, options: &InsertBenchmarkOptions, index: usize, tasks: Vec<TaskEnd>) {
         let end = StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, tasks };
         history.add(index, &options.list()[index].kind, &end);
     }
 
     /// Returns the history after load, index and l.i1, with `failed` INSERTs of l.i1 and `deleted` rows
     /// gone.
-    fn history(options: &Options, failed: &[u64], deleted: u64) -> History {
+    fn history(options: &InsertBenchmarkOptions, failed: &[u64], deleted: u64) -> History {
         let steps = options.list();
         let mut history = History::new(options.clients);
         add(&mut history, options, 0, vec![task(&steps[0].kind, 0, &[])]);
@@ -177,7 +187,7 @@ mod tests {
 
     /// Returns the rows of the text statements that were answered, oldest first: cashregisterid,
     /// customerid, productid, price.
-    fn rows_by_text(setup: Setup, failed: &[u64]) -> Vec<[i128; 4]> {
+    fn rows_by_text(setup: InsertSetup, failed: &[u64]) -> Vec<[i128; 4]> {
         let setup = Arc::new(setup);
         let steps = setup.options.list();
         let mut rows = Vec::new();
@@ -212,7 +222,7 @@ mod tests {
         vec![rows.len() as i128, sum(0), sum(1), sum(2), sum(3)]
     }
 
-    fn expected_values(setup: &Setup, history: &History) -> Vec<i128> {
+    fn expected_values(setup: &InsertSetup, history: &History) -> Vec<i128> {
         let expected = expected(setup, CLIENT, history.of(CLIENT));
         content_parts(&expected, &[0; 8]).into_iter().map(|part| part.expected).collect()
     }
@@ -240,7 +250,7 @@ mod tests {
 
     #[test]
     fn sums_beyond_31_and_63_bits_are_exact() {
-        let wide = Options { customers: i32::MAX as u32, ..small() };
+        let wide = InsertBenchmarkOptions { customers: i32::MAX as u32, ..small() };
         let values = expected_values(&setup(wide.clone()), &history(&wide, &[], 0));
         assert!(values[2] > 1 << 32, "{values:?}");
         assert_eq!(values, sums_of(&rows_by_text(setup(wide), &[])));
@@ -270,7 +280,7 @@ mod tests {
         assert!(parts.iter().all(|part| part.expected == 0), "{parts:?}");
     }
 
-    fn names(setup: &Setup, history: &History) -> Vec<String> {
+    fn names(setup: &InsertSetup, history: &History) -> Vec<String> {
         parts(setup, CLIENT, history.of(CLIENT), &[0; 8]).into_iter().map(|part| part.name).collect()
     }
 

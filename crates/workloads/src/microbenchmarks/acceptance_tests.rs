@@ -1,40 +1,44 @@
 //! The original's acceptance checks that need no server, under their numbers. Their figures are written
 //! here and not computed.
 
-use crate::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
-use crate::oltp::options::{Distribution as Law, Oltp};
+use crate::microbenchmarks::options::{MicroSequence, MicrobenchmarksOptions};
+use crate::oltp::options::{Distribution, OltpOptions};
 use dbdyno_db::Param;
 
 use crate::Philox;
-use crate::microbenchmarks::steps::Step;
-use crate::oltp::distribution::Distribution;
-use crate::oltp::draws::Draws;
-use crate::oltp::mix::Slot;
-use crate::oltp::operation::Operation;
-use crate::oltp::sql::Kind;
+use crate::microbenchmarks::steps::ReadyStep;
+use crate::oltp::distribution::IdDistribution;
+use crate::oltp::operation::OltpDraws;
+use crate::oltp::operation::OltpOperation;
+use crate::oltp::operation::StatementSlot;
+use crate::oltp::sql::OltpStatement;
 use crate::summaries::context;
 
 const TABLE_SIZE: u64 = 10_000;
 
 /// Calls `use_it` with the step of this name and the statements of its operation.
-fn with_step<T>(name: &str, use_it: impl FnOnce(&Step<'_>, &[Slot]) -> T) -> T {
-    let of = |sequence| Options { sequence, table_size: TABLE_SIZE, ..Options::default() };
+fn with_step<T>(name: &str, use_it: impl FnOnce(&ReadyStep<'_>, &[StatementSlot]) -> T) -> T {
+    let of = |sequence| MicrobenchmarksOptions {
+        sequence,
+        table_size: TABLE_SIZE,
+        ..MicrobenchmarksOptions::default()
+    };
     let both = [of(MicroSequence::FortyTwo), of(MicroSequence::ThirtyTwo)];
     let found = both
         .iter()
         .find_map(|options| Some((options, options.levels().into_iter().find(|level| level.name == name)?)));
     let (options, level) = found.unwrap();
-    let step = Step::new(options, &level, &context());
+    let step = ReadyStep::new(options, &level, &context());
     use_it(&step, &step.places())
 }
 
 /// Returns numbers among the parameters of the first statement that has any, for many operations.
 fn numbers(name: &str) -> Vec<Vec<i64>> {
     with_step(name, |step, places| {
-        let mut operation = Operation::new(places, &step.setup, None);
+        let mut operation = OltpOperation::new(places, &step.setup, None);
         let stream = Philox::new(1, 1);
         let mut draw = |number| {
-            operation.draw(&mut Draws::new(&stream, 1, number), 0);
+            operation.draw(&mut OltpDraws::new(&stream, 1, number), 0);
             let with_numbers =
                 operation.statements().iter().find(|ready| is_range(ready.kind) || places.len() == 1);
             let params = with_numbers.unwrap().params.iter();
@@ -46,16 +50,17 @@ fn numbers(name: &str) -> Vec<Vec<i64>> {
     })
 }
 
-fn is_range(kind: Kind) -> bool {
-    kind.is_range() || matches!(kind, Kind::Range(..))
+fn is_range(kind: OltpStatement) -> bool {
+    kind.is_range() || matches!(kind, OltpStatement::Range(..))
 }
 
 #[test]
 fn acceptance_check_1_statements_of_an_operation() {
     let split = |name: &str| {
         with_step(name, |_, places| {
-            let count = |wanted: fn(Kind) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
-            let (writes, others) = (count(Kind::is_write), count(Kind::is_bracket));
+            let count =
+                |wanted: fn(OltpStatement) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
+            let (writes, others) = (count(OltpStatement::is_write), count(OltpStatement::is_bracket));
             (places.len(), [places.len() - writes - others, writes, others])
         })
     };
@@ -83,16 +88,16 @@ fn acceptance_check_1_statements_of_an_operation() {
 fn acceptance_check_3_shares_of_the_distributions() {
     const DRAWS: u64 = 200_000;
     let share = |law, size: u64, from: u64, to: u64| {
-        let options = Oltp { distribution: law, ..Oltp::default() };
-        let (distribution, stream) = (Distribution::new(&options, size), Philox::new(3, 3));
-        let ids = (0..DRAWS).map(|number| distribution.draw(&mut Draws::new(&stream, 1, number)));
+        let options = OltpOptions { distribution: law, ..OltpOptions::default() };
+        let (distribution, stream) = (IdDistribution::new(&options, size), Philox::new(3, 3));
+        let ids = (0..DRAWS).map(|number| distribution.draw(&mut OltpDraws::new(&stream, 1, number)));
         ids.filter(|id| (from..=to).contains(id)).count() as f64 / DRAWS as f64
     };
-    let special = share(Law::Special, 100_000, 49_500, 50_500);
+    let special = share(Distribution::Special, 100_000, 49_500, 50_500);
     assert!((0.75..=0.765).contains(&special), "special, middle hundredth: {special}");
-    let pareto = share(Law::Pareto, 100_000, 1, 20_000);
+    let pareto = share(Distribution::Pareto, 100_000, 1, 20_000);
     assert!((0.795..=0.805).contains(&pareto), "pareto, first fifth: {pareto}");
-    let zipfian = share(Law::Zipfian, 10_000_000, 1, 100);
+    let zipfian = share(Distribution::Zipfian, 10_000_000, 1, 100);
     assert!((0.065..=0.069).contains(&zipfian), "zipfian, first hundred of ten million: {zipfian}");
 }
 

@@ -2,18 +2,22 @@
 //! the server comes to rest between them, and before which steps loaded data may be put back. Estimates
 //! are exact for steps that have a length, and everything else is guessed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered};
 
-use crate::microbenchmarks::options::{MicroLength, MicroLevel, Microbenchmarks};
-use crate::oltp::list::{ROW_READ, table_bytes, with_warm_up};
+use crate::microbenchmarks::options::Family;
+use crate::microbenchmarks::options::{
+    MicroLength, MicroLevel, MicroStep, MicroTest as Test, MicrobenchmarksOptions, Moment,
+};
+use crate::oltp::steps::{ROW_READ, table_bytes, with_warm_up};
 use crate::options::Verify;
 use crate::settle::{Settle, SettleAfter};
 use crate::step::{DataSize, OPERATION, Step, StepOptions, checked};
 use crate::workload::capped;
 
-impl StepOptions for Microbenchmarks {
+impl StepOptions for MicrobenchmarksOptions {
     /// A step of the sequence. It is `None` for load and index.
     type Kind = Option<MicroLevel>;
 
@@ -65,7 +69,7 @@ impl StepOptions for Microbenchmarks {
     }
 }
 
-impl Microbenchmarks {
+impl MicrobenchmarksOptions {
     /// Returns whether the server is brought to rest between two steps that follow each other in the
     /// plan. `before` is `None` before the first one (after the load), and `after` is `None` after the
     /// last.
@@ -122,6 +126,60 @@ fn begins_group(levels: &[MicroLevel], index: usize) -> bool {
     !follows_warm_up(index) && (levels[index].step.test.writes() || !follows_warm_up(first))
 }
 
+/// Name of the five groups in the reports of 2023 and 2024, over 42 steps.
+const BY_PART: &str = "2024";
+/// Name of the four groups in the reports since 2025, over 32 steps.
+const BY_KIND: &str = "2025";
+/// Name of the five groups in the report of January 2021, by when a step runs. The load is one of them.
+const BY_SEQUENCE: &str = "2021";
+
+pub(crate) fn of_load() -> BTreeMap<String, String> {
+    BTreeMap::from([(BY_SEQUENCE.to_owned(), "load".to_owned())])
+}
+
+/// Returns the groups of a step. A step that only fills caches has none.
+pub(crate) fn of_step(step: &MicroStep) -> BTreeMap<String, String> {
+    if step.moment.is_warm_up() {
+        return BTreeMap::new();
+    }
+    let by_kind = (step.moment != Moment::Pre).then(|| by_kind(step.test));
+    [(BY_PART, by_part(step.test)), (BY_KIND, by_kind), (BY_SEQUENCE, Some(by_sequence(step)))]
+        .into_iter()
+        .filter_map(|(grouping, group)| Some((grouping.to_owned(), group?.to_owned())))
+        .collect()
+}
+
+fn by_part(test: Test) -> Option<&'static str> {
+    match (test, test.family()) {
+        (Test::RandomPoints, _) => Some("point, part 2"),
+        (_, Family::Points) => Some("point, part 1"),
+        (Test::ReadOnly, _) => Some("range, part 2"),
+        (Test::ReadOnlyCount, _) | (_, Family::Transactions) => None,
+        (_, Family::Ranges) => Some("range, part 1"),
+        (_, Family::Writes(_)) => Some("writes"),
+    }
+}
+
+/// Returns the group by kind. In these reports read-only-simple counts as aggregation, though it has
+/// none.
+fn by_kind(test: Test) -> &'static str {
+    match test.family() {
+        Family::Points => "point",
+        Family::Ranges if test != Test::ReadOnlyCount => "range without aggregation",
+        Family::Ranges | Family::Transactions => "range with aggregation",
+        Family::Writes(_) => "writes",
+    }
+}
+
+fn by_sequence(step: &MicroStep) -> &'static str {
+    match step.test {
+        Test::Delete | Test::Insert => "insert and delete",
+        test if test.writes() => "write-heavy",
+        _ if step.moment == Moment::Pre => "read-only before write-heavy",
+        _ => "read-only after write-heavy",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use dbdyno_model::DataMode;
@@ -131,13 +189,13 @@ mod tests {
     use crate::microbenchmarks::options::MicroSequence;
     use crate::plans::parse;
 
-    fn options(data: DataMode, steps: &[&str]) -> Microbenchmarks {
+    fn options(data: DataMode, steps: &[&str]) -> MicrobenchmarksOptions {
         let steps = steps.iter().map(|&step| step.to_owned()).collect();
-        Microbenchmarks { data, steps, connections: vec![1, 2], ..Microbenchmarks::default() }
+        MicrobenchmarksOptions { data, steps, connections: vec![1, 2], ..MicrobenchmarksOptions::default() }
     }
 
     /// Returns the steps after which the server comes to rest.
-    fn settled_with(options: &Microbenchmarks) -> Vec<String> {
+    fn settled_with(options: &MicrobenchmarksOptions) -> Vec<String> {
         let rested = options.list().into_iter().filter(|step| step.rest != Rest::Never);
         rested.map(|step| step.kind.map_or_else(|| "load".to_owned(), |level| level.name)).collect()
     }
@@ -170,7 +228,7 @@ mod tests {
             let settle = Some(Settle { after: SettleAfter::EachWrite, ..Settle::default() });
             let options =
                 options(data, &["point-query.warm", "point-query.pre", "write-only", "delete", "insert"]);
-            settled_with(&Microbenchmarks { settle, connections: vec![1], ..options }).join(" ")
+            settled_with(&MicrobenchmarksOptions { settle, connections: vec![1], ..options }).join(" ")
         };
         assert_eq!(each(DataMode::Preserve), "load point-query.warm write-only delete");
         assert_eq!(each(DataMode::Restore), "load write-only delete");
@@ -180,14 +238,15 @@ mod tests {
     #[test]
     fn tables_of_others_are_not_brought_to_rest_before_the_first_step() {
         let steps = ["delete".to_owned()].to_vec();
-        let existing = Microbenchmarks { use_existing: true, steps, ..Microbenchmarks::default() };
+        let existing =
+            MicrobenchmarksOptions { use_existing: true, steps, ..MicrobenchmarksOptions::default() };
         assert_eq!(settled_with(&existing), [""; 0]);
     }
 
     #[test]
     fn a_step_keeps_the_caches_that_the_one_before_it_has_filled() {
         let within = |sequence, steps: &[&str]| -> Vec<String> {
-            let options = Microbenchmarks { sequence, ..options(DataMode::RestoreEachStep, steps) };
+            let options = MicrobenchmarksOptions { sequence, ..options(DataMode::RestoreEachStep, steps) };
             let within = options.list().into_iter().filter(|step| !step.begins_group);
             within.map(|step| step.name.clone()).collect()
         };
@@ -206,7 +265,9 @@ mod tests {
     #[test]
     fn the_originals_pause_grows_with_the_rows() {
         let seconds = |tables, table_size| {
-            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.original_wait().as_secs()
+            MicrobenchmarksOptions { tables, table_size, ..MicrobenchmarksOptions::default() }
+                .original_wait()
+                .as_secs()
         };
         assert_eq!(
             (seconds(1, 50_000_000), seconds(8, 10_000_000), seconds(1, 4_000_000_000)),
@@ -267,5 +328,23 @@ mod tests {
             detail("32"),
             "scan: 200 operations on 1 connection; delete: 200 operations on 1 connection"
         );
+    }
+
+    /// Returns the numbers of members by group.
+    fn counts(sequence: MicroSequence, grouping: &str) -> String {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for step in sequence.steps() {
+            if let Some(group) = of_step(step).get(grouping) {
+                *counts.entry(group.clone()).or_default() += 1;
+            }
+        }
+        counts.iter().map(|(group, count)| format!("{group}: {count}")).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn groups_have_as_many_members_as_in_the_reports() {
+        insta::assert_snapshot!(counts(MicroSequence::FortyTwo, BY_PART), @"point, part 1: 11; point, part 2: 6; range, part 1: 9; range, part 2: 6; writes: 10");
+        insta::assert_snapshot!(counts(MicroSequence::ThirtyTwo, BY_KIND), @"point: 9; range with aggregation: 8; range without aggregation: 5; writes: 10");
+        insta::assert_snapshot!(counts(MicroSequence::FortyTwo, BY_SEQUENCE), @"insert and delete: 2; read-only after write-heavy: 17; read-only before write-heavy: 15; write-heavy: 8");
     }
 }

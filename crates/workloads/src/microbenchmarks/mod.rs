@@ -7,32 +7,28 @@
 
 #[cfg(test)]
 mod acceptance_tests;
-mod deviations;
-mod groups;
 mod list;
-mod micro_test;
 pub mod options;
 #[cfg(test)]
 #[path = "tests/page.rs"]
 mod page;
-mod pattern;
-mod refill;
 mod sequence;
-mod sequence_steps;
 mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::microbenchmarks::options::{MicroLevel, MicroSequence, MicroTest, Microbenchmarks as Options};
+use crate::microbenchmarks::options::{MicroLevel, MicroSequence, MicroTest, MicrobenchmarksOptions};
 use crate::options::Verify;
 use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
+use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::microbenchmarks::steps::Step;
-use crate::oltp::list::StepKind;
+use crate::deviations::{of_rows, of_table_rows, with_rest};
+use crate::microbenchmarks::steps::ReadyStep;
+use crate::oltp::steps::OltpStepKind;
 use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
@@ -42,7 +38,7 @@ use crate::{Context, Explained, Original, Result, Steps, Tasks, Work, Workload, 
 
 /// The workload over one cell.
 pub struct Microbenchmarks {
-    options: Options,
+    options: MicrobenchmarksOptions,
     context: Context,
     /// The classic workload that loads and indexes the tables.
     tables: Oltp,
@@ -57,8 +53,8 @@ pub struct Microbenchmarks {
 
 impl Microbenchmarks {
     /// Returns the test of step `index`, or `None` for load and index.
-    fn step(&self, index: usize) -> Option<Step<'_>> {
-        self.level(index).map(|level| Step::new(&self.options, level, &self.context))
+    fn step(&self, index: usize) -> Option<ReadyStep<'_>> {
+        self.level(index).map(|level| ReadyStep::new(&self.options, level, &self.context))
     }
 
     fn test(&self, index: usize) -> Option<MicroTest> {
@@ -86,7 +82,7 @@ impl Steps for Microbenchmarks {
     fn spec(&self, index: usize) -> StepSpec {
         match self.step(index) {
             Some(step) => step.spec(),
-            None => StepSpec { groups: groups::of_load(), ..self.tables.spec(index) },
+            None => StepSpec { groups: list::of_load(), ..self.tables.spec(index) },
         }
     }
 
@@ -100,7 +96,7 @@ impl Steps for Microbenchmarks {
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
-        let explained = |step: Step<'_>| oltp::explained::explained(&step.setup, &step.places());
+        let explained = |step: ReadyStep<'_>| oltp::sql::explained(&step.setup, &step.places());
         self.step(index).map_or_else(Vec::new, explained)
     }
 }
@@ -116,22 +112,22 @@ impl Workload for Microbenchmarks {
         transport: "{} over TCP by default, localhost",
     };
 
-    type Options = Options;
+    type Options = MicrobenchmarksOptions;
     type ConnectionTask = AnyTask;
 
     fn summaries() -> Vec<WorkloadSummary> {
         MicroSequence::ALL.map(summaries_of).into()
     }
 
-    fn follows(_: &Options) -> &'static str {
+    fn follows(_: &MicrobenchmarksOptions) -> &'static str {
         "sysbench.lua and its drivers, as used for the reports of 2023 to 2026"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
-        deviations::deviations(options)
+    fn deviations(options: &MicrobenchmarksOptions) -> Vec<Deviation> {
+        deviations(options)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
+    fn new(options: &MicrobenchmarksOptions, context: Context) -> Self {
         Self {
             tables: Oltp::new(&options.tables_part(), context.clone()),
             steps: options.list(),
@@ -143,7 +139,7 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
+    fn cell(&self) -> Cell<'_, MicrobenchmarksOptions> {
         Cell { options: &self.options, context: &self.context, steps: &self.steps }
     }
 
@@ -159,7 +155,7 @@ impl Workload for Microbenchmarks {
         if index == 0 {
             let mut levels = self.steps.iter().filter_map(|step| step.kind.as_ref());
             let scans = levels.any(|level| level.step.test == MicroTest::Scan);
-            let found = oltp::tables::find(&self.tables.shared, session, scans).await?;
+            let found = oltp::load::find(&self.tables.shared, session, scans).await?;
             self.found_rows = found.rows.into();
             works.push(found.work);
             self.contents = found.contents;
@@ -190,7 +186,7 @@ impl Workload for Microbenchmarks {
         if !self.cell().is_checked(index) {
             return Ok(Vec::new());
         }
-        let kind = StepKind::Test { test: test.effect(), connections: 1, rate: None };
+        let kind = OltpStepKind::Test { test: test.effect(), connections: 1, rate: None };
         verify::verify(&self.tables.shared, kind, &mut self.contents, session).await
     }
 
@@ -201,7 +197,7 @@ impl Workload for Microbenchmarks {
         if test != MicroTest::Delete || !self.options.delete_refill {
             return Ok(Vec::new());
         }
-        let (rows, work) = refill::refill(&self.tables.shared, session).await?;
+        let (rows, work) = steps::refill(&self.tables.shared, session).await?;
         let rows = self.contents.rows.map(|all| all + i128::from(rows));
         self.contents = Contents { rows, k: None, whole: true };
         Ok(vec![work])
@@ -209,7 +205,7 @@ impl Workload for Microbenchmarks {
 }
 
 fn summaries_of(sequence: MicroSequence) -> WorkloadSummary {
-    let options = Options { sequence, ..Options::default() };
+    let options = MicrobenchmarksOptions { sequence, ..MicrobenchmarksOptions::default() };
     let workload = Microbenchmarks::new(&options, summaries::context());
     let levels = options.levels();
     let step_summary = |spec: StepSpec| {
@@ -223,4 +219,48 @@ fn summaries_of(sequence: MicroSequence) -> WorkloadSummary {
     };
     let steps = summaries::specs(&workload).map(step_summary).collect();
     WorkloadSummary { workload: Microbenchmarks::NAME, title: sequence.title(), steps }
+}
+
+pub(crate) fn deviations(options: &MicrobenchmarksOptions) -> Vec<Deviation> {
+    let values = with_rest(options.values(), &options.settling(), |wait| wait.to_string());
+    let mut list = of_table_rows(oltp::ROWS, &options.tables_part().values());
+    list.extend(of_rows(include_str!("deviations.toml"), &values));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deviations::rows;
+
+    /// Topics of the classic workload that have other names here.
+    const OTHERS: [&str; 2] = ["k", "query plans"];
+
+    #[test]
+    fn what_always_holds_for_the_classic_workload_holds_here_or_is_known_not_to() {
+        let all = rows(oltp::ROWS, "deviation");
+        for always in all.iter().filter(|row| row.always_holds() && !row.topic.is_empty()) {
+            let topic = always.topic.as_str();
+            assert!(always.of_tables != OTHERS.contains(&topic), "{topic}");
+        }
+    }
+
+    #[test]
+    fn options_of_the_plan_that_the_original_has_not_are_reported() {
+        let topics = |options: &MicrobenchmarksOptions| {
+            deviations(options).into_iter().map(|found| found.topic).collect::<Vec<_>>()
+        };
+        let default = topics(&MicrobenchmarksOptions::default());
+        for topic in ["steps of ids", "binary logs", "time_cap"] {
+            assert!(default.iter().any(|one| one == topic), "{topic}");
+        }
+        assert!(!default.iter().any(|one| one == "zipfian_exponent"));
+        let other = MicrobenchmarksOptions {
+            zipfian_exponent: 1.2,
+            operations: Some(9),
+            ..MicrobenchmarksOptions::default()
+        };
+        assert!(topics(&other).iter().any(|one| one == "zipfian_exponent"));
+        assert!(!topics(&other).iter().any(|one| one == "time_cap"), "steps end with their operations");
+    }
 }

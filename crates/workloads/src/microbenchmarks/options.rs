@@ -3,34 +3,37 @@
 
 use std::time::Duration;
 
-use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
+use dbdyno_model::{Cold, DataMode, PlanDuration, named, with_defaults};
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
+use dbdyno_record::OperationClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
-use crate::microbenchmarks::pattern::{chosen, fits};
-use crate::microbenchmarks::steps::Step;
-use crate::oltp::check::tables_problem;
-use crate::oltp::list::ROW_BYTES;
-use crate::oltp::mix::prepared;
-use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpProfile, existing_warning};
+use crate::microbenchmarks::sequence::{chosen, fits};
+use crate::microbenchmarks::steps::ReadyStep;
+use crate::oltp::operation::prepared;
+use crate::oltp::options::tables_problem;
+use crate::oltp::options::{
+    Distribution, IdType, LoadMethod, OltpOptions, OltpProfile, OltpTest, existing_warning,
+};
+use crate::oltp::steps::ROW_BYTES;
+use crate::oltp::steps::labels;
+use crate::options::{ConcurrencyLevels, concurrency_levels};
 use crate::options::{Protocol, Verify, first_problem, schema_problem};
 use crate::settle::{Settle, SettleWait, both_problem};
 use crate::step::{StepOptions, forecast, outlines};
 use crate::summaries::context;
 
-pub use crate::microbenchmarks::micro_test::MicroTest;
 pub use crate::microbenchmarks::sequence::MicroSequence;
-pub use crate::microbenchmarks::sequence_steps::{MicroConnections, MicroLength, MicroStep, Moment};
+pub use crate::microbenchmarks::sequence::{MicroConnections, MicroLength, MicroStep, Moment};
 
 with_defaults! {
     /// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the
     /// order of the published reports. The defaults are those of the reports on small servers: one
     /// table of 50 million rows, one connection.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Microbenchmarks {
+    #[serde(rename = "Microbenchmarks", deny_unknown_fields, default)]
+    pub struct MicrobenchmarksOptions {
         pub sequence: MicroSequence = MicroSequence::FortyTwo,
         /// Steps of the sequence that run, by name or pattern, in the sequence's order:
         /// `["point-query*", "!*.warm"]`. The last pattern that fits a step decides; one with `!`
@@ -138,7 +141,7 @@ pub struct MicroLevel {
     pub connections: u32,
 }
 
-impl Microbenchmarks {
+impl MicrobenchmarksOptions {
     /// Returns the steps after load and index: those that the patterns choose, each on every level.
     pub fn levels(&self) -> Vec<MicroLevel> {
         let is_sweep = self.connections.len() > 1;
@@ -180,8 +183,8 @@ impl Microbenchmarks {
     }
 
     /// Returns the same tables for the classic workload: what is loaded and how, without a test.
-    pub fn tables_part(&self) -> Oltp {
-        Oltp {
+    pub fn tables_part(&self) -> OltpOptions {
+        OltpOptions {
             tests: Vec::new(),
             tables: self.tables,
             table_size: self.table_size,
@@ -198,14 +201,15 @@ impl Microbenchmarks {
             protocol: self.protocol,
             verify: self.verify,
             time_cap: self.time_cap,
-            ..Oltp::default()
+            ..OltpOptions::default()
         }
     }
 
     /// Returns the options with which the classic workload would draw and send what `step` does.
-    pub fn step_part(&self, step: &MicroStep) -> Oltp {
-        let base = Oltp { range_size: step.range, profile: OltpProfile::Sysbench1, ..self.tables_part() };
-        let one_range = |simple, sum, order, distinct| Oltp {
+    pub fn step_part(&self, step: &MicroStep) -> OltpOptions {
+        let base =
+            OltpOptions { range_size: step.range, profile: OltpProfile::Sysbench1, ..self.tables_part() };
+        let one_range = |simple, sum, order, distinct| OltpOptions {
             simple_ranges: simple,
             sum_ranges: sum,
             order_ranges: order,
@@ -217,10 +221,12 @@ impl Microbenchmarks {
             MicroTest::ReadOnlySum => one_range(0, 1, 0, 0),
             MicroTest::ReadOnlyOrder => one_range(0, 0, 1, 0),
             MicroTest::ReadOnlyDistinct => one_range(0, 0, 0, 1),
-            MicroTest::UpdateOne => Oltp { table_size: 1, ..base },
-            MicroTest::UpdateZipf => {
-                Oltp { distribution: Distribution::Zipfian, zipfian_exponent: self.zipfian_exponent, ..base }
-            }
+            MicroTest::UpdateOne => OltpOptions { table_size: 1, ..base },
+            MicroTest::UpdateZipf => OltpOptions {
+                distribution: Distribution::Zipfian,
+                zipfian_exponent: self.zipfian_exponent,
+                ..base
+            },
             _ => base,
         }
     }
@@ -237,7 +243,7 @@ impl Microbenchmarks {
     }
 }
 
-impl WorkloadOptions for Microbenchmarks {
+impl WorkloadOptions for MicrobenchmarksOptions {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         tables_problem(&self.tables_part())
             .or_else(|| schema_problem(self))
@@ -277,7 +283,7 @@ impl WorkloadOptions for Microbenchmarks {
 
     fn prepared_statements(&self, with_begin: bool) -> u64 {
         let of_level = |level: &MicroLevel| {
-            let step = Step::new(self, level, &context());
+            let step = ReadyStep::new(self, level, &context());
             let each = prepared(&step.places(), self.tables, with_begin);
             if step.is_prepared() { u64::from(level.connections) * each } else { 0 }
         };
@@ -294,7 +300,7 @@ impl WorkloadOptions for Microbenchmarks {
 }
 
 /// Checks that each pattern fits a step. A misspelt pattern would leave steps out without a message.
-fn steps_problem(options: &Microbenchmarks) -> Option<Mistake> {
+fn steps_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     let steps = options.sequence.steps();
     let is_met = |pattern: &&String| {
         let pattern = pattern.strip_prefix('!').unwrap_or(pattern);
@@ -310,7 +316,7 @@ fn steps_problem(options: &Microbenchmarks) -> Option<Mistake> {
 }
 
 /// Checks that the rows of hot-points lie after the middle of the table.
-fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
+fn hot_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     let levels = options.levels();
     let hot = levels.iter().find(|level| level.step.test == MicroTest::HotPoints)?;
     let least = 2 * u64::from(hot.step.range);
@@ -322,7 +328,7 @@ fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
 }
 
 /// Checks that rows can be put back as the load has made them, where nothing else brings them back.
-fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
+fn refill_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     let again = format!(
         "delete_refill is for tables that go on; with data = \"{}\" each step begins on full ones: leave it out",
         options.data.name()
@@ -335,7 +341,7 @@ fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
 }
 
 /// Warns about what a plan asks for that will not measure what its names say.
-fn warnings(options: &Microbenchmarks) -> Vec<String> {
+fn warnings(options: &MicrobenchmarksOptions) -> Vec<String> {
     let count = options.levels().iter().filter(|level| level.step.test == MicroTest::Delete).count();
     if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {
         return vec![format!(
@@ -346,6 +352,102 @@ fn warnings(options: &Microbenchmarks) -> Vec<String> {
     Vec::new()
 }
 
+named! {
+    /// One microbenchmark, in the order of families. Names are the original's; what some of them
+    /// hide is in `words.toml`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum MicroTest {
+        PointQuery = "point-query",
+        RandomPoints = "random-points",
+        HotPoints = "hot-points",
+        PointsCoveredPk = "points-covered-pk",
+        PointsNotcoveredPk = "points-notcovered-pk",
+        PointsCoveredSi = "points-covered-si",
+        PointsNotcoveredSi = "points-notcovered-si",
+        RangeCoveredPk = "range-covered-pk",
+        RangeNotcoveredPk = "range-notcovered-pk",
+        RangeCoveredSi = "range-covered-si",
+        RangeNotcoveredSi = "range-notcovered-si",
+        ReadOnlyCount = "read-only-count",
+        Scan = "scan",
+        ReadOnly = "read-only",
+        ReadOnlySimple = "read-only-simple",
+        ReadOnlySum = "read-only-sum",
+        ReadOnlyOrder = "read-only-order",
+        ReadOnlyDistinct = "read-only-distinct",
+        UpdateInlist = "update-inlist",
+        UpdateIndex = "update-index",
+        UpdateNonindex = "update-nonindex",
+        UpdateOne = "update-one",
+        UpdateZipf = "update-zipf",
+        WriteOnly = "write-only",
+        ReadWrite = "read-write",
+        Delete = "delete",
+        Insert = "insert",
+    }
+}
+
+/// Tests of the same kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// They look up single values, one or a list of them.
+    Points,
+    /// They read ranges, or scan a whole table.
+    Ranges,
+    /// They send ten point selects and ranges.
+    Transactions,
+    /// They change rows, as this classic test changes them.
+    Writes(OltpTest),
+}
+
+impl MicroTest {
+    pub(crate) const fn family(self) -> Family {
+        match self {
+            Self::PointQuery | Self::RandomPoints | Self::HotPoints => Family::Points,
+            Self::PointsCoveredPk | Self::PointsNotcoveredPk => Family::Points,
+            Self::PointsCoveredSi | Self::PointsNotcoveredSi => Family::Points,
+            Self::RangeCoveredPk | Self::RangeNotcoveredPk => Family::Ranges,
+            Self::RangeCoveredSi | Self::RangeNotcoveredSi => Family::Ranges,
+            Self::ReadOnlyCount | Self::Scan => Family::Ranges,
+            Self::ReadOnly | Self::ReadOnlySimple | Self::ReadOnlySum => Family::Transactions,
+            Self::ReadOnlyOrder | Self::ReadOnlyDistinct => Family::Transactions,
+            Self::UpdateInlist | Self::UpdateNonindex => Family::Writes(OltpTest::UpdateNonIndex),
+            Self::UpdateOne | Self::UpdateZipf => Family::Writes(OltpTest::UpdateNonIndex),
+            Self::UpdateIndex => Family::Writes(OltpTest::UpdateIndex),
+            Self::WriteOnly => Family::Writes(OltpTest::WriteOnly),
+            Self::ReadWrite => Family::Writes(OltpTest::ReadWrite),
+            Self::Delete => Family::Writes(OltpTest::Delete),
+            Self::Insert => Family::Writes(OltpTest::Insert),
+        }
+    }
+
+    pub const fn writes(self) -> bool {
+        matches!(self.family(), Family::Writes(_))
+    }
+
+    /// Returns whether it runs with several ranges, so that its step's name must say which.
+    pub(crate) const fn is_named_by_range(self) -> bool {
+        matches!(self, Self::RandomPoints | Self::ReadOnly | Self::ReadWrite)
+    }
+
+    /// Returns what it does to the contents of tables, given as the classic test that does the same.
+    pub(crate) const fn effect(self) -> OltpTest {
+        match self.family() {
+            Family::Points | Family::Ranges => OltpTest::PointSelect,
+            Family::Transactions => OltpTest::ReadOnly,
+            Family::Writes(test) => test,
+        }
+    }
+
+    /// Returns what an operation is called, what it does, and the label of its rate.
+    pub(crate) const fn labels(self) -> (&'static str, OperationClass, &'static str) {
+        match self {
+            Self::Scan => ("scan", OperationClass::Scan, "rows/s"),
+            test => labels(test.effect()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use dbdyno_plan::WorkloadOptions;
@@ -354,32 +456,32 @@ mod tests {
 
     #[test]
     fn patterns_choose_steps_in_the_sequences_order() {
-        let options = Microbenchmarks {
+        let options = MicrobenchmarksOptions {
             steps: ["scan", "point-query*", "!*.warm", "read-only_range=10"].map(str::to_owned).to_vec(),
-            ..Microbenchmarks::default()
+            ..MicrobenchmarksOptions::default()
         };
         assert_eq!(
             options.step_names().join(" "),
             "load index point-query.pre read-only_range=10 point-query scan"
         );
-        let published = Microbenchmarks {
+        let published = MicrobenchmarksOptions {
             steps: vec!["update-inlist_range=100".to_owned()],
-            ..Microbenchmarks::default()
+            ..MicrobenchmarksOptions::default()
         };
         assert_eq!(published.step_names().join(" "), "load index update-inlist");
     }
 
     #[test]
     fn a_sweep_runs_each_step_on_all_numbers_of_connections_but_the_one_scan() {
-        let options = Microbenchmarks {
+        let options = MicrobenchmarksOptions {
             steps: vec!["scan".to_owned(), "delete".to_owned()],
             connections: vec![1, 8],
             tables: 4,
-            ..Microbenchmarks::default()
+            ..MicrobenchmarksOptions::default()
         };
         assert_eq!(options.step_names().join(" "), "load index scan delete.c1 delete.c8");
         assert_eq!(options.most_connections(), 8);
-        let newer = Microbenchmarks { sequence: MicroSequence::ThirtyTwo, ..options };
+        let newer = MicrobenchmarksOptions { sequence: MicroSequence::ThirtyTwo, ..options };
         assert_eq!(newer.step_names().join(" "), "load index scan.c1 scan.c8 delete.c1 delete.c8");
     }
 }

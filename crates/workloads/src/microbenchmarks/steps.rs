@@ -2,43 +2,47 @@
 //! connections.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicroTest, Microbenchmarks as Options};
+use dbdyno_db::{AnySession, Session, first_i64};
 use dbdyno_loadgen::{Arrivals, Limit, TaskSpec};
 use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use crate::microbenchmarks::groups;
-use crate::oltp::mix::{Slot, places};
-use crate::oltp::sql::{Fetch, Kind};
-use crate::oltp::tasks::{AnyTask, Script, TestTask};
-use crate::oltp::{self, Setup};
-use crate::specs::step_spec;
-use crate::{Context, Tasks, planned};
+use crate::microbenchmarks::list;
+use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicroTest, MicrobenchmarksOptions};
+use crate::oltp::load::write_insert;
+use crate::oltp::operation::{StatementSlot, places};
+use crate::oltp::rows::OltpRowSource;
+use crate::oltp::sql::{Fetch, OltpStatement};
+use crate::oltp::tasks::{AnyTask, TestScript, TestTask};
+use crate::oltp::{self, OltpSetup};
+use crate::step::step_spec;
+use crate::{Context, Error, Result, Tasks, Work, planned};
 
 /// A step that is about to be described or run.
-pub(crate) struct Step<'a> {
-    pub(crate) options: &'a Options,
+pub(crate) struct ReadyStep<'a> {
+    pub(crate) options: &'a MicrobenchmarksOptions,
     pub(crate) level: &'a MicroLevel,
     /// What the classic workload's parts are given.
-    pub(crate) setup: Arc<Setup>,
+    pub(crate) setup: Arc<OltpSetup>,
 }
 
-impl<'a> Step<'a> {
-    pub(crate) fn new(options: &'a Options, level: &'a MicroLevel, context: &Context) -> Self {
-        let setup = Setup { options: options.step_part(&level.step), context: context.clone() };
+impl<'a> ReadyStep<'a> {
+    pub(crate) fn new(options: &'a MicrobenchmarksOptions, level: &'a MicroLevel, context: &Context) -> Self {
+        let setup = OltpSetup { options: options.step_part(&level.step), context: context.clone() };
         Self { options, level, setup: Arc::new(setup) }
     }
 
     /// Returns the statements of one operation.
-    pub(crate) fn places(&self) -> Vec<Slot> {
+    pub(crate) fn places(&self) -> Vec<StatementSlot> {
         let range = self.level.step.range;
-        let points = |columns, by| Kind::Points(Fetch { columns, by }, range);
-        let rows = |columns, by| Kind::Range(Fetch { columns, by }, range);
+        let points = |columns, by| OltpStatement::Points(Fetch { columns, by }, range);
+        let rows = |columns, by| OltpStatement::Range(Fetch { columns, by }, range);
         let kind = match self.level.step.test {
-            MicroTest::PointQuery => Kind::Point,
+            MicroTest::PointQuery => OltpStatement::Point,
             MicroTest::RandomPoints => points("c", "id"),
-            MicroTest::HotPoints => Kind::HotPoints(range),
+            MicroTest::HotPoints => OltpStatement::HotPoints(range),
             MicroTest::PointsCoveredPk => points("id", "id"),
             MicroTest::PointsNotcoveredPk => points("id, c", "id"),
             MicroTest::PointsCoveredSi => points("k", "k"),
@@ -47,12 +51,14 @@ impl<'a> Step<'a> {
             MicroTest::RangeNotcoveredPk => rows("id, c", "id"),
             MicroTest::RangeCoveredSi => rows("k", "k"),
             MicroTest::RangeNotcoveredSi => rows("k, c", "k"),
-            MicroTest::ReadOnlyCount => Kind::CountRange,
-            MicroTest::Scan => Kind::Scan,
-            MicroTest::UpdateInlist => Kind::ListUpdate(self.options.update_inlist_ids),
-            MicroTest::UpdateIndex => Kind::IndexUpdate,
-            MicroTest::UpdateNonindex | MicroTest::UpdateOne | MicroTest::UpdateZipf => Kind::NonIndexUpdate,
-            MicroTest::Delete => Kind::Delete,
+            MicroTest::ReadOnlyCount => OltpStatement::CountRange,
+            MicroTest::Scan => OltpStatement::Scan,
+            MicroTest::UpdateInlist => OltpStatement::ListUpdate(self.options.update_inlist_ids),
+            MicroTest::UpdateIndex => OltpStatement::IndexUpdate,
+            MicroTest::UpdateNonindex | MicroTest::UpdateOne | MicroTest::UpdateZipf => {
+                OltpStatement::NonIndexUpdate
+            }
+            MicroTest::Delete => OltpStatement::Delete,
             MicroTest::ReadOnly
             | MicroTest::ReadOnlySimple
             | MicroTest::ReadOnlySum
@@ -65,7 +71,7 @@ impl<'a> Step<'a> {
                 return places(classic, &self.setup.options, self.setup.client_ids());
             }
         };
-        vec![Slot { kind, group: 0 }]
+        vec![StatementSlot { kind, group: 0 }]
     }
 
     pub(crate) fn is_prepared(&self) -> bool {
@@ -90,12 +96,12 @@ impl<'a> Step<'a> {
     /// `table_size`.
     pub(crate) fn tasks(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Tasks<AnyTask> {
         let connections = self.level.connections;
-        let clients = crate::specs::clients(connections, None);
-        let script = Script {
+        let clients = crate::step::clients(connections, None);
+        let script = TestScript {
             kind: self.level.step.test.labels().0,
             places: self.places(),
             prepared: self.is_prepared(),
-            stream: crate::specs::stream(&self.level.name, self.setup.context.draws),
+            stream: crate::step::stream(&self.level.name, self.setup.context.draws),
             connections,
             is_shared: false,
             table_each: self.level.step.test == MicroTest::Scan,
@@ -115,7 +121,7 @@ impl<'a> Step<'a> {
     pub(crate) fn spec(&self) -> StepSpec {
         let (step, connections) = (&self.level.step, self.level.connections);
         let (kind, class, label) = step.test.labels();
-        let clients = crate::specs::clients(connections, None);
+        let clients = crate::step::clients(connections, None);
         let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
         let kind = KindSpec {
             connections_per_client: connections / clients,
@@ -123,7 +129,7 @@ impl<'a> Step<'a> {
         };
         let is_timed = self.options.length(step).is_some();
         let spec = step_spec((&self.level.name, clients), (unit, label), is_timed, kind, self.options_map());
-        StepSpec { groups: groups::of_step(step), is_warm_up: step.moment.is_warm_up(), ..spec }
+        StepSpec { groups: list::of_step(step), is_warm_up: step.moment.is_warm_up(), ..spec }
     }
 
     fn options_map(&self) -> Map<String, Value> {
@@ -159,4 +165,53 @@ impl<'a> Step<'a> {
         let mut earlier = earlier.iter().take_while(|level| level.name != self.level.name);
         if earlier.any(|level| level.step.test.writes()) { "written" } else { "loaded" }
     }
+}
+
+const ROWS_PER_LOOK: u64 = 20_000;
+const ROWS_PER_STATEMENT: usize = 1_000;
+
+/// Inserts the loaded rows that are missing, outside of any clock. The result has how many there were.
+/// Other rows stay as they are.
+pub(crate) async fn refill(setup: &OltpSetup, session: &mut AnySession) -> Result<(u64, Work)> {
+    let began = Instant::now();
+    let source = OltpRowSource::of(setup);
+    let (mut rows, mut sql) = (0_u64, Vec::new());
+    for number in 1..=setup.options.tables {
+        let mut first = 1;
+        while first <= setup.options.table_size {
+            let last = (first + ROWS_PER_LOOK - 1).min(setup.options.table_size);
+            let missing = missing(number, source.id(first), source.id(last), session).await?;
+            for some in missing.chunks(ROWS_PER_STATEMENT) {
+                let rows_of_load = some.iter().map(|id| id - setup.options.first_id + 1);
+                write_insert(number, rows_of_load, true, &source, &mut sql);
+                let putting =
+                    Error::during(format!("putting rows of table {} back", OltpSetup::table(number)));
+                session.query(&sql).await.map_err(putting)?;
+                rows += some.len() as u64;
+            }
+            first = last + 1;
+        }
+    }
+    Ok((rows, Work::new("refill", began.elapsed(), [("rows", json!(rows))])))
+}
+
+/// Returns the ids from `first` to `last` without a row, ascending.
+async fn missing(number: u32, first: u64, last: u64, session: &mut AnySession) -> Result<Vec<u64>> {
+    let table = OltpSetup::table(number);
+    let looking = || Error::during(format!("looking for missing rows of table {table}"));
+    let between = format!("FROM {table} WHERE id BETWEEN {first} AND {last}");
+    let count = session.rows(&format!("SELECT COUNT(*) {between}")).await.map_err(looking())?;
+    if first_i64(&count).and_then(|count| u64::try_from(count).ok()) == Some(last - first + 1) {
+        return Ok(Vec::new());
+    }
+    let cells = session.rows(&format!("SELECT id {between} ORDER BY id")).await.map_err(looking())?;
+    let ids = cells.iter().filter_map(|row| row.first()?.as_deref()?.parse::<u64>().ok());
+    let mut missing = Vec::new();
+    let mut next = first;
+    for id in ids {
+        missing.extend(next..id);
+        next = id + 1;
+    }
+    missing.extend(next..=last);
+    Ok(missing)
 }

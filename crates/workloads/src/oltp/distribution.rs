@@ -5,15 +5,12 @@
 //! gone, and always gives 1. `special` hits the upper three quarters of its band in version 1.0, which
 //! uses one random number twice, and the whole band before 1.0. Both are offered.
 
-use crate::oltp::options::{Distribution as Kind, Oltp as Options};
-
-use crate::oltp::draws::Draws;
-use crate::oltp::scramble::Scramble;
-use crate::oltp::zipf::Zipf;
+use crate::oltp::operation::OltpDraws;
+use crate::oltp::options::{Distribution, OltpOptions};
 
 /// A distribution over `1..=N`, ready to draw from.
 #[derive(Debug, Clone)]
-pub(crate) struct Distribution {
+pub(crate) struct IdDistribution {
     greatest: u64,
     shape: Shape,
 }
@@ -45,16 +42,20 @@ struct Special {
     reused: bool,
 }
 
-impl Distribution {
+impl IdDistribution {
     /// Returns the distribution that `options` ask for, over `1..=greatest`.
-    pub(crate) fn new(options: &Options, greatest: u64) -> Self {
+    pub(crate) fn new(options: &OltpOptions, greatest: u64) -> Self {
         let iterations = options.special_iterations;
         let shape = match options.distribution {
-            Kind::Uniform => Shape::Uniform,
-            Kind::Special | Kind::SpecialWhole => Shape::Special(Special::new(options, greatest)),
-            Kind::Gaussian => Shape::Gaussian { iterations },
-            Kind::Pareto => Shape::Pareto { power: options.pareto_h.ln() / (1.0 - options.pareto_h).ln() },
-            Kind::Zipfian => Shape::Zipfian(
+            Distribution::Uniform => Shape::Uniform,
+            Distribution::Special | Distribution::SpecialWhole => {
+                Shape::Special(Special::new(options, greatest))
+            }
+            Distribution::Gaussian => Shape::Gaussian { iterations },
+            Distribution::Pareto => {
+                Shape::Pareto { power: options.pareto_h.ln() / (1.0 - options.pareto_h).ln() }
+            }
+            Distribution::Zipfian => Shape::Zipfian(
                 Zipf::new(greatest, options.zipfian_exponent),
                 options.zipfian_scrambled.then(|| Scramble::new(greatest)),
             ),
@@ -62,7 +63,7 @@ impl Distribution {
         Self { greatest, shape }
     }
 
-    pub(crate) fn draw(&self, draws: &mut Draws) -> u64 {
+    pub(crate) fn draw(&self, draws: &mut OltpDraws) -> u64 {
         let fraction = match &self.shape {
             Shape::Uniform => return 1 + draws.below(self.greatest),
             Shape::Zipfian(zipf, scramble) => {
@@ -81,8 +82,8 @@ impl Distribution {
 impl Special {
     /// Version 1.0 measures bell and band by the distance from the first id to the last, and makes the
     /// band one id wider.
-    fn new(options: &Options, greatest: u64) -> Self {
-        let reused = options.distribution == Kind::Special;
+    fn new(options: &OltpOptions, greatest: u64) -> Self {
+        let reused = options.distribution == Distribution::Special;
         let (span, more) = if reused { ((greatest - 1) as f64, 1.0) } else { (greatest as f64, 0.0) };
         let share = f64::from(options.special_percent) / 100.0;
         Self {
@@ -95,7 +96,7 @@ impl Special {
     }
 
     /// Draws a place in `[0, greatest)`.
-    fn draw(&self, draws: &mut Draws) -> f64 {
+    fn draw(&self, draws: &mut OltpDraws) -> f64 {
         let first = draws.fraction();
         if first < self.outside {
             return self.span * bell(draws, self.iterations);
@@ -107,9 +108,123 @@ impl Special {
 
 /// Returns the mean of some uniform draws. It is a bell over the range, with a standard deviation of 1
 /// / sqrt(12 * draws).
-fn bell(draws: &mut Draws, iterations: u32) -> f64 {
+fn bell(draws: &mut OltpDraws, iterations: u32) -> f64 {
     let sum: f64 = (0..iterations).map(|_| draws.fraction()).sum();
     sum / f64::from(iterations)
+}
+
+/// Ranks `1..=ranks` with exponent `s`.
+#[derive(Debug, Clone)]
+pub(crate) struct Zipf {
+    ranks: f64,
+    exponent: f64,
+    /// Integral of the hat up to 1.5, minus 1, which is where the first rank's part begins.
+    first: f64,
+    /// Integral of the hat up to ranks + 0.5.
+    last: f64,
+    /// Candidates this close above the inverse are accepted without computing the hat.
+    squeeze: f64,
+}
+
+impl Zipf {
+    pub(crate) fn new(ranks: u64, exponent: f64) -> Self {
+        let ranks = ranks as f64;
+        let integral = |x| integral(x, exponent);
+        Self {
+            ranks,
+            exponent,
+            first: integral(1.5) - 1.0,
+            last: integral(ranks + 0.5),
+            squeeze: 2.0 - inverse(integral(2.5) - hat(2.0, exponent), exponent),
+        }
+    }
+
+    pub(crate) fn draw(&self, draws: &mut OltpDraws) -> u64 {
+        loop {
+            let area = self.last + draws.fraction() * (self.first - self.last);
+            let x = inverse(area, self.exponent);
+            let rank = (x + 0.5).floor().clamp(1.0, self.ranks);
+            let accepted = rank - x <= self.squeeze
+                || area >= integral(rank + 0.5, self.exponent) - hat(rank, self.exponent);
+            if accepted {
+                return rank as u64;
+            }
+        }
+    }
+}
+
+/// Returns the hat, x^-s.
+fn hat(x: f64, exponent: f64) -> f64 {
+    (-exponent * x.ln()).exp()
+}
+
+/// Returns the integral of the hat: (x^(1-s) - 1) / (1 - s), and ln x where s is 1.
+fn integral(x: f64, exponent: f64) -> f64 {
+    let log = x.ln();
+    expm1_over((1.0 - exponent) * log) * log
+}
+
+/// Returns the x for which `integral` is `area`.
+fn inverse(area: f64, exponent: f64) -> f64 {
+    // Only rounding can bring the product below -1.
+    let product = (area * (1.0 - exponent)).max(-1.0);
+    (log1p_over(product) * area).exp()
+}
+
+/// Returns (e^x - 1) / x, also near 0.
+fn expm1_over(x: f64) -> f64 {
+    if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 * (1.0 + x / 3.0) }
+}
+
+/// Returns ln(1 + x) / x, also near 0.
+fn log1p_over(x: f64) -> f64 {
+    if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x * (0.5 - x / 3.0) }
+}
+
+/// Constants of the rounds: the fraction of the golden ratio, and its multiples.
+const ROUND_KEYS: [u64; 4] =
+    [0x9E37_79B9_7F4A_7C15, 0x3C6E_F372_FE94_F82A, 0xDAA6_6D2C_7DDF_743F, 0x78DD_E6E5_FD29_F054];
+
+/// The permutation of `1..=greatest`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scramble {
+    greatest: u64,
+    /// Bits of each half.
+    bits: u32,
+}
+
+impl Scramble {
+    pub(crate) fn new(greatest: u64) -> Self {
+        let bits = (u64::BITS - (greatest - 1).leading_zeros()).div_ceil(2).max(1);
+        Self { greatest, bits }
+    }
+
+    pub(crate) fn id(&self, rank: u64) -> u64 {
+        let mut place = rank - 1;
+        loop {
+            place = self.permuted(place);
+            if place < self.greatest {
+                return place + 1;
+            }
+        }
+    }
+
+    fn permuted(&self, place: u64) -> u64 {
+        let mask = (1 << self.bits) - 1;
+        let (mut left, mut right) = (place >> self.bits, place & mask);
+        for key in ROUND_KEYS {
+            (left, right) = (right, left ^ (mixed(right ^ key) & mask));
+        }
+        left << self.bits | right
+    }
+}
+
+/// Returns the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014).
+pub(crate) fn mixed(value: u64) -> u64 {
+    let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ value >> 31
 }
 
 #[cfg(test)]
@@ -119,15 +234,15 @@ mod tests {
 
     const N: u64 = 100_000;
 
-    fn ids(options: &Options, greatest: u64) -> Vec<u64> {
-        let distribution = Distribution::new(options, greatest);
+    fn ids(options: &OltpOptions, greatest: u64) -> Vec<u64> {
+        let distribution = IdDistribution::new(options, greatest);
         let stream = Philox::new(11, 5);
-        let draw = |number| distribution.draw(&mut Draws::new(&stream, 1, number));
+        let draw = |number| distribution.draw(&mut OltpDraws::new(&stream, 1, number));
         (0..100_000).map(draw).collect()
     }
 
-    fn of(distribution: Kind) -> Vec<u64> {
-        ids(&Options { distribution, ..Options::default() }, N)
+    fn of(distribution: Distribution) -> Vec<u64> {
+        ids(&OltpOptions { distribution, ..OltpOptions::default() }, N)
     }
 
     /// Returns the share of the ids in `from..=to`.
@@ -137,11 +252,16 @@ mod tests {
 
     #[test]
     fn every_distribution_stays_in_its_range_and_is_the_same_each_time() {
-        for kind in
-            [Kind::Uniform, Kind::Special, Kind::SpecialWhole, Kind::Gaussian, Kind::Pareto, Kind::Zipfian]
-        {
+        for kind in [
+            Distribution::Uniform,
+            Distribution::Special,
+            Distribution::SpecialWhole,
+            Distribution::Gaussian,
+            Distribution::Pareto,
+            Distribution::Zipfian,
+        ] {
             for greatest in [1, 2, 3, 10, N, 2_147_483_647] {
-                let options = Options { distribution: kind, ..Options::default() };
+                let options = OltpOptions { distribution: kind, ..OltpOptions::default() };
                 let drawn = ids(&options, greatest);
                 assert!(drawn.iter().all(|id| (1..=greatest).contains(id)), "{kind:?} {greatest}");
                 assert_eq!(drawn[..100], ids(&options, greatest)[..100]);
@@ -151,7 +271,7 @@ mod tests {
 
     #[test]
     fn uniform_hits_every_part_alike() {
-        let ids = of(Kind::Uniform);
+        let ids = of(Distribution::Uniform);
         assert!((share(&ids, 1, N / 5) - 0.2).abs() < 0.006);
         assert!((share(&ids, N / 2 - N / 200, N / 2 + N / 200) - 0.01).abs() < 0.002);
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
@@ -163,7 +283,7 @@ mod tests {
     fn special_sends_three_quarters_into_the_middle_hundredth() {
         // Version 1.0.20 with N = 100,000 was measured: 76.05 % of the draws, 17,433 distinct, 18,712
         // to 82,832.
-        let ids = of(Kind::Special);
+        let ids = of(Distribution::Special);
         let middle = share(&ids, N / 2 - N / 200, N / 2 + N / 200);
         assert!((middle - 0.7605).abs() < 0.008, "{middle}");
         let distinct = ids.iter().collect::<std::collections::HashSet<_>>().len();
@@ -199,8 +319,12 @@ mod tests {
             ),
         ];
         for (greatest, special_percent, special_share, first, shares) in drawn {
-            let options =
-                Options { distribution: Kind::Special, special_percent, special_share, ..Options::default() };
+            let options = OltpOptions {
+                distribution: Distribution::Special,
+                special_percent,
+                special_share,
+                ..OltpOptions::default()
+            };
             let ids = ids(&options, greatest);
             for (id, wanted) in (first..).zip(shares) {
                 let found = share(&ids, id, id);
@@ -216,7 +340,7 @@ mod tests {
 
     #[test]
     fn special_before_1_0_fills_the_whole_band() {
-        let ids = of(Kind::SpecialWhole);
+        let ids = of(Distribution::SpecialWhole);
         let lowest = share(&ids, N / 2 - N / 200, N / 2 - N / 200 + N / 400);
         assert!((lowest - 0.75 / 4.0).abs() < 0.01, "{lowest}");
         let middle = share(&ids, N / 2 - N / 200, N / 2 + N / 200);
@@ -225,12 +349,12 @@ mod tests {
 
     #[test]
     fn the_parameters_of_special_are_heeded() {
-        let options = Options {
-            distribution: Kind::Special,
+        let options = OltpOptions {
+            distribution: Distribution::Special,
             special_percent: 10,
             special_share: 50,
             special_iterations: 1,
-            ..Options::default()
+            ..OltpOptions::default()
         };
         // Half of the draws lie in the middle tenth. With one draw the bell is flat, and puts 5 % there
         // too.
@@ -240,7 +364,7 @@ mod tests {
 
     #[test]
     fn gaussian_is_a_bell_with_a_twelfth_of_the_range_as_deviation() {
-        let ids = of(Kind::Gaussian);
+        let ids = of(Distribution::Gaussian);
         let mean = ids.iter().sum::<u64>() as f64 / ids.len() as f64;
         let variance = ids.iter().map(|&id| (id as f64 - mean).powi(2)).sum::<f64>() / ids.len() as f64;
         assert!((mean / N as f64 - 0.5).abs() < 0.002, "{mean}");
@@ -249,8 +373,12 @@ mod tests {
 
     #[test]
     fn zipfian_gives_rank_1_to_id_1_unless_it_is_scrambled() {
-        let plain = of(Kind::Zipfian);
-        let options = Options { distribution: Kind::Zipfian, zipfian_scrambled: true, ..Options::default() };
+        let plain = of(Distribution::Zipfian);
+        let options = OltpOptions {
+            distribution: Distribution::Zipfian,
+            zipfian_scrambled: true,
+            ..OltpOptions::default()
+        };
         let scrambled = ids(&options, N);
         // The expected share is the sum of i^-0.8 for the first 100 over that for all 100,000.
         assert!((share(&plain, 1, 100) - 0.1785).abs() < 0.005, "{}", share(&plain, 1, 100));
@@ -269,8 +397,8 @@ mod tests {
 
     #[test]
     fn ids_go_beyond_32_bits() {
-        for distribution in [Kind::Uniform, Kind::Pareto, Kind::Zipfian] {
-            let drawn = ids(&Options { distribution, ..Options::default() }, 5_000_000_000);
+        for distribution in [Distribution::Uniform, Distribution::Pareto, Distribution::Zipfian] {
+            let drawn = ids(&OltpOptions { distribution, ..OltpOptions::default() }, 5_000_000_000);
             let beyond = share(&drawn, 1 << 32, 5_000_000_000);
             assert!(beyond > 0.005, "{distribution:?}: {beyond}");
         }
@@ -278,7 +406,75 @@ mod tests {
 
     #[test]
     fn pareto_gives_the_first_fifth_four_fifths() {
-        let first = share(&of(Kind::Pareto), 1, N / 5);
+        let first = share(&of(Distribution::Pareto), 1, N / 5);
         assert!((first - 0.8).abs() < 0.006, "{first}");
+    }
+
+    fn counts(ranks: u64, exponent: f64, number: u64) -> std::collections::HashMap<u64, u64> {
+        let (zipf, stream) = (Zipf::new(ranks, exponent), Philox::new(7, 7));
+        let mut counts = std::collections::HashMap::new();
+        for number in 0..number {
+            *counts.entry(zipf.draw(&mut OltpDraws::new(&stream, 1, number))).or_default() += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn few_ranks_have_exactly_their_probabilities() {
+        for exponent in [0.0, 0.5, 0.8, 1.0, 1.5, 3.0] {
+            let counts = counts(10, exponent, 200_000);
+            let weight: f64 = (1..=10).map(|rank| f64::from(rank).powf(-exponent)).sum();
+            let chi: f64 = (1..=10_u32)
+                .map(|rank| {
+                    let expected = 200_000.0 * f64::from(rank).powf(-exponent) / weight;
+                    let seen = counts.get(&u64::from(rank)).copied().unwrap_or(0) as f64;
+                    (seen - expected).powi(2) / expected
+                })
+                .sum();
+            // With 9 degrees of freedom, chi-square exceeds 33.7 once in 10,000 times.
+            assert!(chi < 33.7, "exponent {exponent}: chi-square {chi}, {counts:?}");
+        }
+    }
+
+    #[test]
+    fn ten_million_ranks_have_the_published_shares() {
+        let counts = counts(10_000_000, 0.8, 200_000);
+        let share = |to: u64| {
+            counts.iter().filter(|(rank, _)| **rank <= to).map(|(_, count)| count).sum::<u64>() as f64
+                / 200_000.0
+        };
+        for (to, expected) in [(1, 0.0083), (100, 0.067), (1000, 0.127), (10_000, 0.223), (1_000_000, 0.617)]
+        {
+            assert!((share(to) - expected).abs() < 0.004, "top {to}: {}", share(to));
+        }
+    }
+
+    #[test]
+    fn one_rank_is_always_drawn() {
+        assert_eq!(counts(1, 0.8, 100).into_iter().collect::<Vec<_>>(), [(1, 100)]);
+    }
+
+    #[test]
+    fn every_id_has_exactly_one_rank() {
+        for greatest in [1, 2, 3, 4, 5, 16, 17, 1000, 4096, 10_007] {
+            let scramble = Scramble::new(greatest);
+            let mut ids: Vec<u64> = (1..=greatest).map(|rank| scramble.id(rank)).collect();
+            ids.sort_unstable();
+            assert_eq!(ids, (1..=greatest).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_first_ranks_lie_all_over_the_table() {
+        for greatest in [10_000_000, 5_000_000_000] {
+            let scramble = Scramble::new(greatest);
+            let mut tenths = [0_u32; 10];
+            for rank in 1..=1000 {
+                tenths[((scramble.id(rank) - 1) * 10 / greatest) as usize] += 1;
+            }
+            // With 9 degrees of freedom, chi-square exceeds 33.7 once in 10,000 times.
+            let chi: f64 = tenths.iter().map(|&n| (f64::from(n) - 100.0).powi(2) / 100.0).sum();
+            assert!(chi < 33.7, "{greatest}: {tenths:?}");
+        }
     }
 }

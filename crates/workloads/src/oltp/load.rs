@@ -1,13 +1,20 @@
-//! The load: how the rows of all tables are divided over statements and connections, and their text.
+//! The tables before the first test. They are made, or found as others have left them. The load divides
+//! the rows of all tables over statements and connections.
 
 use std::ops::Range;
+use std::time::Instant;
 
+use dbdyno_db::{AnySession, KeySource, RowStream, Session};
+use serde_json::json;
+
+use crate::engine::allow_local_infile;
+use crate::engine::{Origin, create_tables, read_back};
 use crate::oltp::options::LoadMethod;
-use crate::options::Protocol;
-use dbdyno_db::RowStream;
-
-use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, RowSource, push_c, push_pad};
-use crate::oltp::{Setup, sql};
+use crate::oltp::rows::{C_LENGTH, OltpRowSource, PAD_LENGTH, push_c, push_pad};
+use crate::oltp::verify::{Contents, sums_of};
+use crate::oltp::{OltpSetup, sql};
+use crate::options::{Protocol, Verify};
+use crate::{Error, Result, Work, checks};
 
 /// Bytes of the original's buffer. An INSERT is never longer.
 const INSERT_BYTES: usize = 512 << 10;
@@ -65,7 +72,7 @@ impl RowBatch {
 impl LoadPlan {
     /// Divides the rows. A statement has as many rows as surely fit, so the number depends on the
     /// table's size and on nothing that is drawn.
-    pub(crate) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &OltpSetup) -> Self {
         let capabilities = &setup.context.database_server.capabilities;
         let options = &setup.options;
         let form = match (options.load_method, options.protocol) {
@@ -89,7 +96,7 @@ impl LoadPlan {
         let row = AROUND + digits + if with_ids { digits + ", ".len() } else { 0 };
         let room = match form {
             LoadForm::Text | LoadForm::Prepared => {
-                INSERT_BYTES - sql::load_prefix(&Setup::table(options.tables), with_ids).len()
+                INSERT_BYTES - sql::load_prefix(&OltpSetup::table(options.tables), with_ids).len()
             }
             LoadForm::Stream(_) => STREAM_BYTES,
         };
@@ -161,17 +168,17 @@ impl LoadPlan {
     /// Returns an INSERT to be prepared, for a full statement's rows or for one row.
     pub(crate) fn prepared_insert(&self, table: u32) -> String {
         if let LoadForm::Stream(form) = self.form {
-            return sql::load_rows(&Setup::table(table), form, self.with_ids);
+            return sql::load_rows(&OltpSetup::table(table), form, self.with_ids);
         }
         let row = if self.with_ids { "(?, ?, ?, ?)" } else { "(?, ?, ?)" };
         // The text is at most one MiB.
         let rows = vec![row; self.rows_per_statement as usize].join(",");
-        format!("{}{rows}", sql::load_prefix(&Setup::table(table), self.with_ids))
+        format!("{}{rows}", sql::load_prefix(&OltpSetup::table(table), self.with_ids))
     }
 
     /// Writes the rows of `batch` as lines into `out`. Columns are separated by tabs, because no column
     /// holds one.
-    pub(crate) fn write_lines(&self, batch: RowBatch, source: &RowSource, out: &mut Vec<u8>) {
+    pub(crate) fn write_lines(&self, batch: RowBatch, source: &OltpRowSource, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         out.clear();
         for row in batch.first..=batch.last {
@@ -195,12 +202,12 @@ pub(crate) fn write_insert(
     table: u32,
     rows: impl Iterator<Item = u64>,
     with_ids: bool,
-    source: &RowSource,
+    source: &OltpRowSource,
     out: &mut Vec<u8>,
 ) {
     let mut digits = itoa::Buffer::new();
     out.clear();
-    out.extend_from_slice(sql::load_prefix(&Setup::table(table), with_ids).as_bytes());
+    out.extend_from_slice(sql::load_prefix(&OltpSetup::table(table), with_ids).as_bytes());
     for row in rows {
         out.push(b'(');
         if with_ids {
@@ -219,27 +226,125 @@ pub(crate) fn write_insert(
     out.pop();
 }
 
+/// Makes all tables, empty, and makes sure that the server takes the rows in the way that the plan asks
+/// for.
+pub(crate) async fn make(setup: &OltpSetup, session: &mut AnySession) -> Result<Vec<Work>> {
+    let mut works = Vec::new();
+    if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {
+        works.extend(allow_local_infile(&setup.context, session).await?);
+    }
+    let tables =
+        (1..=setup.options.tables).map(|number| (OltpSetup::table(number), sql::create_table(setup, number)));
+    works.push(create_tables(&setup.context, session, tables).await?);
+    Ok(works)
+}
+
+/// Makes the sequence go on after the ids that the load gave, where it knows nothing about them.
+pub(crate) async fn restart_ids(setup: &OltpSetup, session: &mut AnySession) -> Result<Option<Work>> {
+    let has_sequence = setup.context.database_server.capabilities.key_source == KeySource::Sequence;
+    if !has_sequence || setup.client_ids() || !LoadPlan::new(setup).with_ids {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    for table in setup.tables() {
+        let restarting = Error::during(format!("restarting the ids of table {table}"));
+        let statement = sql::restart_ids(&table, setup.options.last_id());
+        session.query(statement.as_bytes()).await.map_err(restarting)?;
+    }
+    Ok(Some(work("restart ids", began, setup.options.tables)))
+}
+
+/// Tables that dbdyno found and did not make.
+pub(crate) struct ExistingTables {
+    /// What later checks begin with.
+    pub(crate) contents: Contents,
+    /// Number of rows in each table. It is empty where they were not counted.
+    pub(crate) rows: Vec<u64>,
+    pub(crate) work: Work,
+}
+
+/// Checks whether existing tables hold what the tests will ask for. With `with_rows` it also finds how
+/// many rows each table has.
+pub(crate) async fn find(
+    setup: &OltpSetup,
+    session: &mut AnySession,
+    with_rows: bool,
+) -> Result<ExistingTables> {
+    let began = Instant::now();
+    let mut found = work("find tables", began, setup.options.tables);
+    let tables = setup.tables();
+    read_back(session, &setup.context.database_server.capabilities, &tables, Origin::Found, &mut found)
+        .await?;
+    let mut contents = Contents { rows: Some(0), k: Some(0), whole: true };
+    let mut rows_of_tables = Vec::new();
+    let is_verified = setup.options.verify != Verify::Off;
+    for number in 1..=setup.options.tables {
+        let [rows, least, greatest, k, _] = if is_verified {
+            sums_of(number, session).await?
+        } else {
+            // In this case no one needs the sums, so a large table is not read.
+            let greatest = greatest_id(number, session).await?;
+            [greatest, 1, greatest, 0, 0]
+        };
+        let last_id = setup.options.last_id();
+        if setup.context.stores_data() && greatest < i128::from(last_id) {
+            let wanted = wanted(setup);
+            return Err(Error::TooSmall { table: OltpSetup::table(number), rows, greatest, wanted });
+        }
+        if with_rows {
+            let counted =
+                if is_verified { rows } else { checks::count(session, &OltpSetup::table(number)).await? };
+            rows_of_tables.push(u64::try_from(counted).unwrap_or(0));
+        }
+        contents.rows = contents.rows.map(|all| all + rows);
+        contents.k = contents.k.map(|all| all + k);
+        contents.whole &= rows == greatest - least + 1 && least <= setup.options.first_id.into();
+    }
+    let work = Work { duration: began.elapsed(), ..found };
+    Ok(ExistingTables { contents, rows: rows_of_tables, work })
+}
+
+/// Returns what the plan says about the tables, in its own words.
+fn wanted(setup: &OltpSetup) -> String {
+    let size = format!("table_size = {}", setup.options.table_size);
+    match setup.options.first_id {
+        1 => size,
+        first_id => format!("first_id = {first_id} and {size}"),
+    }
+}
+
+pub(crate) async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128> {
+    let table = OltpSetup::table(number);
+    let looking = format!("looking for the greatest id of table {table}");
+    checks::number(session, &sql::greatest_id(&table), looking).await
+}
+
+fn work(name: &str, began: Instant, tables: u32) -> Work {
+    Work::new(name, began.elapsed(), [("tables", json!(tables))])
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::oltp::options::Oltp as Options;
     use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, mysql, null, postgres, sqlite};
 
     use super::*;
     use crate::Context;
+    use crate::oltp::options::OltpOptions;
     use crate::oltp::steps;
     use crate::step::StepOptions;
 
-    fn plan(options: Options, capabilities: Capabilities) -> LoadPlan {
+    fn plan(options: OltpOptions, capabilities: Capabilities) -> LoadPlan {
         let database_server =
             DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
-        LoadPlan::new(&Setup {
+        LoadPlan::new(&OltpSetup {
             options,
             context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
         })
     }
 
     fn innodb(tables: u32, table_size: u64, load_connections: u32, load_method: LoadMethod) -> LoadPlan {
-        let options = Options { tables, table_size, load_connections, load_method, ..Options::default() };
+        let options =
+            OltpOptions { tables, table_size, load_connections, load_method, ..OltpOptions::default() };
         plan(options, mysql::capabilities("innodb", true))
     }
 
@@ -266,8 +371,9 @@ mod tests {
     fn a_heap_is_filled_by_one_connection_in_the_order_of_ids() {
         for (tables, connections) in [(1, 4), (3, 2), (5, 4), (8, 4), (2, 1)] {
             for load_method in [LoadMethod::Insert, LoadMethod::Stream] {
-                let options = Options { tables, table_size: 30_000, load_method, ..Options::default() };
-                let options = Options { load_connections: connections, ..options };
+                let options =
+                    OltpOptions { tables, table_size: 30_000, load_method, ..OltpOptions::default() };
+                let options = OltpOptions { load_connections: connections, ..options };
                 for capabilities in [postgres::capabilities(), mysql::capabilities("MyISAM", true)] {
                     let plan = plan(options.clone(), capabilities);
                     assert_eq!(plan.connections, connections.min(tables));
@@ -277,7 +383,7 @@ mod tests {
                 }
             }
         }
-        let shared = Options { load_connections: 4, ..Options::default() };
+        let shared = OltpOptions { load_connections: 4, ..OltpOptions::default() };
         assert!(
             !plan(shared, postgres::capabilities()).with_ids,
             "the server gives them, as to one connection"
@@ -302,8 +408,8 @@ mod tests {
     #[test]
     fn the_client_gives_the_ids_of_a_stream_whose_statements_would_leave_gaps() {
         let stream = |capabilities| {
-            let options = Options { tables: 8, load_connections: 4, ..Options::default() };
-            plan(Options { load_method: LoadMethod::Stream, ..options }, capabilities).with_ids
+            let options = OltpOptions { tables: 8, load_connections: 4, ..OltpOptions::default() };
+            plan(OltpOptions { load_method: LoadMethod::Stream, ..options }, capabilities).with_ids
         };
         assert!(stream(mysql::capabilities("innodb", true)) && stream(mysql::capabilities("rocksdb", false)));
         assert!(!stream(postgres::capabilities()));
@@ -312,7 +418,7 @@ mod tests {
     #[test]
     fn the_client_gives_ids_that_do_not_begin_with_1_and_they_take_their_room() {
         let plan = |first_id| {
-            let options = Options { first_id, load_connections: 1, ..Options::default() };
+            let options = OltpOptions { first_id, load_connections: 1, ..OltpOptions::default() };
             plan(options, mysql::capabilities("innodb", true))
         };
         assert!(!plan(1).with_ids && plan(2).with_ids);
@@ -322,23 +428,23 @@ mod tests {
     #[test]
     fn the_record_says_text_where_no_table_fills_an_insert() {
         let protocol = |table_size| {
-            let options = Options { table_size, ..Options::default() };
+            let options = OltpOptions { table_size, ..OltpOptions::default() };
             let database_server = DatabaseServer {
                 address: DatabaseAddress::Null(null::Options::default()),
                 capabilities: null::capabilities(),
             };
             let context = Context { database_server, owned: true, seed: 1, draws: 1, device: None };
             let load = options.list().remove(0);
-            steps::spec(&load, &Setup { options, context }).kinds.remove(0).protocol
+            steps::spec(&load, &OltpSetup { options, context }).kinds.remove(0).protocol
         };
-        let full = plan(Options { table_size: 9_999, ..Options::default() }, null::capabilities());
+        let full = plan(OltpOptions { table_size: 9_999, ..OltpOptions::default() }, null::capabilities());
         let rows = full.rows_per_statement;
         assert_eq!((protocol(rows - 1).as_str(), protocol(rows).as_str()), ("text", "prepared"));
     }
 
     #[test]
     fn a_database_with_one_writer_is_loaded_by_one_connection() {
-        let plan = plan(Options { tables: 8, ..Options::default() }, sqlite::capabilities());
+        let plan = plan(OltpOptions { tables: 8, ..OltpOptions::default() }, sqlite::capabilities());
         assert_eq!((plan.connections, plan.with_ids), (1, false));
     }
 }

@@ -4,49 +4,40 @@
 //! They follow sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and
 //! distributions. Where this differs, [`deviations`] says so in every record.
 
-pub(crate) mod check;
-pub(crate) mod deviations;
 pub(crate) mod distribution;
-pub(crate) mod draws;
-pub(crate) mod explained;
-pub(crate) mod list;
 pub(crate) mod load;
-pub(crate) mod mix;
 pub(crate) mod operation;
-mod option_words;
 pub mod options;
 pub(crate) mod rows;
-pub(crate) mod scramble;
 pub(crate) mod sql;
 pub(crate) mod steps;
-pub(crate) mod tables;
 pub(crate) mod tasks;
-mod text;
 pub(crate) mod verify;
-mod zipf;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::oltp::options::{Oltp as Options, OltpProfile, OltpTest as Test};
-use crate::options::Verify;
 use dbdyno_db::{AnySession, KeySource};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::{Table, TableValue};
+use dbdyno_plan::{Table, TableValue, Values};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::oltp::list::{OltpStep, StepKind};
-use crate::oltp::mix::places;
+use crate::deviations::of_rows;
+use crate::oltp::operation::places;
+use crate::oltp::options::{OltpOptions, OltpProfile, OltpTest as Test};
+use crate::oltp::steps::{OltpStep, OltpStepKind};
 use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
+use crate::options::Verify;
+use crate::settle::SettleAfter;
 use crate::step::{Cell, StepOptions};
 use crate::{
     Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries,
 };
 
 pub struct Oltp {
-    pub(crate) shared: Arc<Setup>,
+    pub(crate) shared: Arc<OltpSetup>,
     steps: Vec<OltpStep>,
     pub(crate) contents: Contents,
     /// First id of rows that the client numbers itself.
@@ -55,12 +46,12 @@ pub struct Oltp {
 
 /// What all tasks of a cell must know. It is the same for every step.
 #[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct OltpSetup {
+    pub(crate) options: OltpOptions,
     pub(crate) context: Context,
 }
 
-impl Setup {
+impl OltpSetup {
     /// Returns the name of table `number` (from 1).
     pub(crate) fn table(number: u32) -> String {
         format!("sbtest{number}")
@@ -72,7 +63,7 @@ impl Setup {
 
     /// Returns what a range's statement itself adds to its first id. Version 0.5 writes `BETWEEN 5000
     /// AND 5000+99`.
-    pub(crate) fn added_span(&self) -> Option<u32> {
+    fn added_span(&self) -> Option<u32> {
         (self.options.profile == OltpProfile::Sysbench05).then(|| self.options.range_size - 1)
     }
 
@@ -87,7 +78,7 @@ impl Setup {
 impl Oltp {
     /// Looks for the highest id, after which the next test numbers its own rows.
     async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<()> {
-        let inserts = matches!(self.steps[index].kind, StepKind::Test { test: Test::Insert, .. });
+        let inserts = matches!(self.steps[index].kind, OltpStepKind::Test { test: Test::Insert, .. });
         if self.shared.client_ids() && inserts {
             self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
         }
@@ -98,7 +89,7 @@ impl Oltp {
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64> {
         let mut greatest = 0;
         for number in 1..=self.shared.options.tables {
-            greatest = greatest.max(tables::greatest_id(number, session).await?);
+            greatest = greatest.max(load::greatest_id(number, session).await?);
         }
         Ok(i64::try_from(greatest).unwrap_or(i64::MAX))
     }
@@ -121,7 +112,7 @@ impl Steps for Oltp {
     }
 
     fn tasks_state(&self, index: usize) -> Option<Value> {
-        matches!(self.steps[index].kind, StepKind::Test { .. }).then(|| json!(self.first_new_id))
+        matches!(self.steps[index].kind, OltpStepKind::Test { .. }).then(|| json!(self.first_new_id))
     }
 
     fn take_tasks_state(&mut self, state: &Value) {
@@ -130,10 +121,10 @@ impl Steps for Oltp {
 
     fn explained(&self, index: usize) -> Vec<Explained> {
         match self.steps[index].kind {
-            StepKind::Load | StepKind::Index => Vec::new(),
-            StepKind::Test { test, .. } => {
+            OltpStepKind::Load | OltpStepKind::Index => Vec::new(),
+            OltpStepKind::Test { test, .. } => {
                 let places = places(test, &self.shared.options, self.shared.client_ids());
-                explained::explained(&self.shared, &places)
+                sql::explained(&self.shared, &places)
             }
         }
     }
@@ -153,7 +144,7 @@ impl Workload for Oltp {
         transport: "{} over TCP by default, localhost",
     };
 
-    type Options = Options;
+    type Options = OltpOptions;
     type ConnectionTask = AnyTask;
 
     /// Sets the defaults of a profile, where the table says nothing else.
@@ -167,28 +158,28 @@ impl Workload for Oltp {
     }
 
     fn summaries() -> Vec<WorkloadSummary> {
-        let options = Options { tests: Test::ALL.to_vec(), ..Options::default() };
+        let options = OltpOptions { tests: Test::ALL.to_vec(), ..OltpOptions::default() };
         summaries::of::<Self>(&options)
     }
 
-    fn follows(options: &Options) -> &'static str {
+    fn follows(options: &OltpOptions) -> &'static str {
         match options.profile {
             OltpProfile::Sysbench1 => "sysbench oltp_*.lua, versions 1.0.20 and 1.1",
             OltpProfile::Sysbench05 => "sysbench oltp.lua, version 0.5",
         }
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
-        deviations::deviations(options)
+    fn deviations(options: &OltpOptions) -> Vec<Deviation> {
+        deviations(options)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
-        let shared = Arc::new(Setup { options: options.clone(), context });
+    fn new(options: &OltpOptions, context: Context) -> Self {
+        let shared = Arc::new(OltpSetup { options: options.clone(), context });
         Self { shared, steps: options.list(), contents: Contents::default(), first_new_id: 0 }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context } = &*self.shared;
+    fn cell(&self) -> Cell<'_, OltpOptions> {
+        let OltpSetup { options, context } = &*self.shared;
         Cell { options, context, steps: &self.steps }
     }
 
@@ -198,10 +189,10 @@ impl Workload for Oltp {
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = Vec::new();
-        if self.steps[index].kind == StepKind::Load {
-            works = tables::make(&self.shared, session).await?;
+        if self.steps[index].kind == OltpStepKind::Load {
+            works = load::make(&self.shared, session).await?;
         } else if index == 0 {
-            let found = tables::find(&self.shared, session, false).await?;
+            let found = load::find(&self.shared, session, false).await?;
             self.contents = found.contents;
             works.push(found.work);
         }
@@ -219,9 +210,9 @@ impl Workload for Oltp {
             return Ok(Vec::new());
         }
         self.contents = match kind {
-            StepKind::Load => Contents::loaded(&self.shared),
-            StepKind::Index => self.contents,
-            StepKind::Test { test, .. } => self.contents.after(test, &self.shared, end),
+            OltpStepKind::Load => Contents::loaded(&self.shared),
+            OltpStepKind::Index => self.contents,
+            OltpStepKind::Test { test, .. } => self.contents.after(test, &self.shared, end),
         };
         if !self.cell().is_checked(index) {
             return Ok(Vec::new());
@@ -230,18 +221,49 @@ impl Workload for Oltp {
     }
 
     async fn after_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        if self.steps[index].kind != StepKind::Load {
+        if self.steps[index].kind != OltpStepKind::Load {
             return Ok(Vec::new());
         }
-        Ok(tables::restart_ids(&self.shared, session).await?.into_iter().collect())
+        Ok(load::restart_ids(&self.shared, session).await?.into_iter().collect())
     }
+}
+
+pub(crate) const ROWS: &str = include_str!("deviations.toml");
+
+pub(crate) fn deviations(options: &OltpOptions) -> Vec<Deviation> {
+    let mut values = options.values();
+    values.insert("rest".to_owned(), json!(rest(options)));
+    of_rows(ROWS, &values)
+}
+
+/// Returns what is done between steps, and after which ones. It is `None` where nothing is done, as in
+/// the original.
+fn rest(options: &OltpOptions) -> Option<String> {
+    let settle = options.settling();
+    let when = match (settle.after_steps()?, options.use_existing) {
+        (SettleAfter::Load, true) => return None,
+        (SettleAfter::Load, false) => "after the load",
+        (SettleAfter::EachWrite, true) => "after each step that writes",
+        (SettleAfter::EachWrite, false) => "after the load and each step that writes",
+    };
+    let length = match settle.in_place_of_a_pause() {
+        Some(until_quiet) => format!(", then {until_quiet}"),
+        None => match settle.wait_of(Duration::ZERO) {
+            Duration::ZERO => String::new(),
+            wait => format!(", with a pause at least {} s long in all", wait.as_secs_f64()),
+        },
+    };
+    Some(format!(
+        "{when}: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as \
+         the product has them){length}"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use dbdyno_plan::Plan;
 
-    use crate::oltp::options::{Distribution, Oltp, OltpProfile};
+    use crate::oltp::options::{Distribution, OltpOptions, OltpProfile};
     use crate::options::Protocol;
     use crate::plans::parse;
 
@@ -253,8 +275,8 @@ mod tests {
         format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n")
     }
 
-    fn oltp(options: &str) -> Oltp {
-        plan(&text(options)).workload.options::<Oltp>().unwrap().clone()
+    fn oltp(options: &str) -> OltpOptions {
+        plan(&text(options)).workload.options::<OltpOptions>().unwrap().clone()
     }
 
     #[test]

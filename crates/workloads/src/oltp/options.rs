@@ -1,26 +1,29 @@
-//! Options of the classic OLTP workload, with the original's names and values.
+//! Options of the classic OLTP tests, their values, and what a plan asks about them: checks of what goes
+//! together, needs, steps, a forecast.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dbdyno_model::{Cold, DataMode, Given, PlanDuration, named, scalar, with_defaults};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
-use crate::options::{Protocol, Verify};
-use crate::settle::Settle;
-
-pub use crate::oltp::option_words::{
-    Distribution, ErrorCode, IdType, LoadMethod, OltpArrivals, OltpProfile, OltpTest, Think,
-};
+use crate::oltp::operation::{places, prepared};
+use crate::oltp::steps::ROW_BYTES;
+use crate::options::{ConcurrencyLevels, concurrency_levels};
+use crate::options::{Protocol, Verify, first_problem, schema_problem, table_options_problem};
+use crate::settle::{Settle, both_problem};
+use crate::step::{StepOptions, forecast, outlines};
 
 with_defaults! {
     /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have
     /// the original's names and values, except where a field says otherwise. Defaults are those of
     /// the profile.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Oltp {
+    #[serde(rename = "Oltp", deny_unknown_fields, default)]
+    pub struct OltpOptions {
         /// Which version of the original the defaults follow. `sysbench-0.5` has
         /// `one_table = true`, `protocol = "text"` and `distribution = "special-whole"`, and that
         /// version's tables and texts.
@@ -174,7 +177,7 @@ with_defaults! {
     }
 }
 
-impl Oltp {
+impl OltpOptions {
     /// Returns the length of each step with its warm-up. It is `None` where steps end with their
     /// operations.
     pub fn length(&self) -> Option<Duration> {
@@ -225,23 +228,321 @@ pub(crate) fn existing_warning(writes: Vec<String>) -> Vec<String> {
     if writes.is_empty() { Vec::new() } else { vec![warning] }
 }
 
+/// Which version of the original the defaults follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OltpProfile {
+    /// Versions 1.0 and 1.1.
+    #[serde(rename = "sysbench-1")]
+    Sysbench1,
+    /// Version 0.5, as the reports of 2012 used it.
+    #[serde(rename = "sysbench-0.5")]
+    Sysbench05,
+}
+
+/// Type of the columns `id` and `k`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IdType {
+    /// 32 bits, as in the original.
+    Integer,
+    /// 64 bits: tables of more than 2,147,483,647 rows.
+    Bigint,
+}
+
+/// How rows travel to the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LoadMethod {
+    /// Multi-row INSERTs of up to 512 KiB, as in the original; prepared, unless `protocol` is
+    /// `text`.
+    Insert,
+    /// The database's own way for bulk: LOAD DATA LOCAL INFILE, COPY FROM STDIN, or prepared
+    /// INSERTs in long transactions; 4 MiB of text at a time, and no file anywhere.
+    Stream,
+}
+
+named! {
+    /// One of the eight classic tests.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum OltpTest {
+        /// One row by its id.
+        PointSelect = "point-select",
+        /// Point selects and four kinds of ranges in a transaction.
+        ReadOnly = "read-only",
+        /// The reads, then the writes, in one transaction.
+        ReadWrite = "read-write",
+        /// Two updates, a delete and an insert in a transaction.
+        WriteOnly = "write-only",
+        /// `k = k + 1` of one row.
+        UpdateIndex = "update-index",
+        /// A new `c` for one row.
+        #[serde(alias = "update-nonindex")]
+        UpdateNonIndex = "update-non-index",
+        /// One new row.
+        Insert = "insert",
+        /// One row by its id; the table empties.
+        Delete = "delete",
+    }
+}
+
+named! {
+    /// When a connection sends its next operation.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum OltpArrivals {
+        /// When the one before is answered.
+        Closed = "closed",
+        /// At equal distances, whatever the server does.
+        Constant = "constant",
+        /// After random gaps, as independent users come, whatever the server does.
+        Poisson = "poisson",
+    }
+}
+
+/// How the pauses of a closed loop are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Think {
+    /// All of the same length.
+    Fixed,
+    /// Of random length; `think_time` is the mean.
+    Exponential,
+}
+
+/// How ids are drawn from 1 to the table's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    Uniform,
+    /// Mostly from a band in the middle, as version 1.0 draws: from the upper three quarters of the
+    /// band.
+    Special,
+    /// Mostly from a band in the middle, as versions before 1.0 draw: from the whole band.
+    SpecialWhole,
+    /// The mean of some uniform draws.
+    Gaussian,
+    /// Few small ids get most of the draws.
+    Pareto,
+    /// The id's rank is its number: id 1 is the most frequent.
+    Zipfian,
+}
+
+impl OltpTest {
+    /// Returns whether the test changes rows.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::PointSelect | Self::ReadOnly)
+    }
+
+    /// Returns whether its statements are between BEGIN and COMMIT.
+    pub const fn is_transaction(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::ReadWrite | Self::WriteOnly)
+    }
+}
+
+/// Code of an error that a server answers with: a number of MySQL or MariaDB, an SQLSTATE of
+/// PostgreSQL, or `all`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ErrorCode(pub String);
+
+impl JsonSchema for ErrorCode {
+    fn schema_name() -> Cow<'static, str> {
+        "ErrorCode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Code of an error: a number such as 1213, an SQLSTATE such as \"40P01\", or \"all\".",
+            "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 65535 }, { "type": "string", "pattern": "^[0-9A-Za-z_]+$" }]
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "the code of an error, such as 1213 or \"40P01\", or \"all\"";
+        scalar(deserializer, expected, |given| match given {
+            Given::Number(number) if number.parse::<u16>().is_ok() => Ok(Self(number)),
+            Given::Number(number) => {
+                Err(format!("{number} is no number of an error: they are from 1 to 65535"))
+            }
+            Given::Text(text) => {
+                let is_code =
+                    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+                is_code
+                    .then(|| Self(text.to_owned()))
+                    .ok_or_else(|| format!("`{text}` is no code of an error"))
+            }
+        })
+    }
+}
+
+/// Highest id where column `id` is a 32-bit number, which it is unless the plan says otherwise.
+const MOST_ID: u64 = i32::MAX as u64;
+/// Highest id otherwise. No one has the disks for more, and sums of such ids fit into 64 bits for
+/// millions of rows.
+const MOST_BIG_ID: u64 = 1_000_000_000_000;
+
+impl WorkloadOptions for OltpOptions {
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        tables_problem(self)
+            .or_else(|| schema_problem(self))
+            .or_else(|| statements_problem(self))
+            .or_else(|| rates_problem(self))
+            .or_else(|| distribution_problem(self))
+            .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
+            .or_else(|| data_problem(self, false))
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+        self.settle_wait = None;
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let writes = self.tests.iter().filter(|test| test.writes() && self.use_existing);
+        existing_warning(writes.map(|test| test.name().to_owned()).collect())
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            connections: self.most_connections(),
+            data_bytes: Some(self.loaded_rows().saturating_mul(ROW_BYTES)),
+            data: self.data,
+            cold: self.cold.clone(),
+            prepares: self.protocol != Protocol::Text,
+            existing_tables: self.use_existing,
+            row_streams: self.load_method == LoadMethod::Stream && !self.use_existing,
+            client_hosts: true,
+            ..Needs::default()
+        }
+    }
+
+    fn prepared_statements(&self, with_begin: bool) -> u64 {
+        let most = self.connections.iter().copied().max().unwrap_or(0);
+        let tests = self.tests.iter().filter(|test| self.prepares(**test));
+        let of_test = |test: &OltpTest| prepared(&places(*test, self, false), self.tables, with_begin);
+        u64::from(most) * tests.map(of_test).max().unwrap_or(0)
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        outlines(self)
+    }
+
+    fn estimate(&self, size: &Size) -> Forecast {
+        forecast(self, size)
+    }
+}
+
+/// Finds a test whose operations hold no statement. Its rate would be that of the client's empty loop.
+fn statements_problem(oltp: &OltpOptions) -> Option<Mistake> {
+    let test = oltp.tests.iter().find(|test| places(**test, oltp, false).is_empty())?;
+    let (key, why) = match test {
+        OltpTest::PointSelect | OltpTest::Insert | OltpTest::Delete => return None,
+        OltpTest::UpdateIndex => ("index_updates", "index_updates is 0"),
+        OltpTest::UpdateNonIndex => ("non_index_updates", "non_index_updates is 0"),
+        OltpTest::ReadOnly => {
+            ("skip_trx", "skip_trx leaves out BEGIN and COMMIT, and point selects and ranges are off")
+        }
+        OltpTest::WriteOnly => ("skip_trx", "skip_trx leaves out BEGIN and COMMIT, and all writes are off"),
+        OltpTest::ReadWrite => {
+            ("skip_trx", "skip_trx leaves out BEGIN and COMMIT, and all reads and writes are off")
+        }
+    };
+    let remedy = "ask for at least one, or leave the test out of tests";
+    Some((key, format!("the test {} has no statement, because {why}: {remedy}", test.name())))
+}
+
+/// Returns the first option about arrivals that does not go with the others.
+pub(crate) fn rates_problem(oltp: &OltpOptions) -> Option<Mistake> {
+    let is_closed = oltp.arrivals == OltpArrivals::Closed;
+    let events = "events is for arrivals = \"closed\"; with a rate, time says how many there are";
+    let rates = "rates are for arrivals = \"constant\" and arrivals = \"poisson\"; a closed loop has none";
+    let backlog = "max_backlog is for a step with a rate; in a closed loop nothing waits";
+    let thinks = "think_time is for arrivals = \"closed\"; a rate does not wait for answers";
+    let contradiction = first_problem([
+        (!is_closed && oltp.events.is_some(), "events", events),
+        (is_closed && !oltp.rates.is_empty(), "rates", rates),
+        (is_closed && oltp.max_backlog.is_some(), "max_backlog", backlog),
+        (!is_closed && !oltp.think_time.0.is_zero(), "think_time", thinks),
+    ]);
+    let message = format!(
+        "arrivals = \"{}\" needs rates: name at least one number of operations per second, e.g. rates = [1000, 5000]",
+        oltp.arrivals.name()
+    );
+    contradiction.or_else(|| first_problem([(!is_closed && oltp.rates.is_empty(), "rates", &message)]))
+}
+
+fn distribution_problem(oltp: &OltpOptions) -> Option<Mistake> {
+    let is_lost = oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian;
+    first_problem([(is_lost, "zipfian_scrambled", "zipfian_scrambled is for distribution = \"zipfian\"")])
+}
+
+/// Returns the first option of the tables that is out of its range, or that contradicts another. The
+/// result has its key inside `[workload.NAME]`, and what to write. `oltp` may be the part of another
+/// workload that describes its tables.
+pub(crate) fn tables_problem(oltp: &OltpOptions) -> Option<Mistake> {
+    table_number_problem(oltp)
+        .or_else(|| first_id_problem(oltp))
+        .or_else(|| {
+            let message = "index_before_load wants an index on k, and create_secondary = false wants none";
+            first_problem([(oltp.index_before_load && !oltp.create_secondary, "index_before_load", message)])
+        })
+        .or_else(|| table_options_problem(&oltp.create_table_options))
+}
+
+fn table_number_problem(oltp: &OltpOptions) -> Option<Mistake> {
+    let most = most_id(oltp);
+    [("table_size", oltp.table_size), ("first_id", oltp.first_id)].into_iter().find_map(|(key, value)| {
+        let message = number_problem(key, value, &(1..=most))?;
+        let help = if most == MOST_ID && value > most { WIDER } else { "" };
+        Some((key, message + help))
+    })
+}
+
+/// Returns what to write when `value` is outside `range`.
+fn number_problem(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<String> {
+    (!range.contains(&value))
+        .then(|| format!("{key} is {value}, but must be {} to {}", range.start(), range.end()))
+}
+
+const WIDER: &str = "; with id = \"bigint\" it may be greater";
+
+fn most_id(oltp: &OltpOptions) -> u64 {
+    if oltp.id == IdType::Bigint { MOST_BIG_ID } else { MOST_ID }
+}
+
+/// Checks the last id. Both numbers fit by themselves.
+fn first_id_problem(oltp: &OltpOptions) -> Option<Mistake> {
+    let (last, most) = (oltp.last_id(), most_id(oltp));
+    (last > most).then(|| {
+        let help = if most == MOST_ID { WIDER } else { "" };
+        let message =
+            format!("first_id and table_size make {last} the last id, but it must be at most {most}");
+        ("first_id", message + help)
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use dbdyno_plan::WorkloadOptions;
+    use dbdyno_plan::{WorkloadOptions, warnings};
 
     use super::*;
+    use crate::plans::parse;
 
     #[test]
     fn every_number_of_connections_and_every_rate_gives_a_step_of_its_own_name() {
-        let options = Oltp {
+        let options = OltpOptions {
             tests: vec![OltpTest::PointSelect, OltpTest::ReadWrite],
             connections: vec![1, 16],
-            ..Oltp::default()
+            ..OltpOptions::default()
         };
         let names = options.step_names().join(" ");
         assert_eq!(names, "load index point-select.c1 point-select.c16 read-write.c1 read-write.c16");
-        let paced = Oltp { arrivals: OltpArrivals::Constant, rates: vec![100, 5000], ..options };
-        let names = Oltp { connections: vec![4], create_secondary: false, ..paced }.step_names().join(" ");
+        let paced = OltpOptions { arrivals: OltpArrivals::Constant, rates: vec![100, 5000], ..options };
+        let names =
+            OltpOptions { connections: vec![4], create_secondary: false, ..paced }.step_names().join(" ");
         assert_eq!(
             names,
             "load point-select.c4.r100 point-select.c4.r5000 read-write.c4.r100 read-write.c4.r5000"
@@ -250,11 +551,85 @@ mod tests {
 
     #[test]
     fn the_first_measured_step_comes_after_those_that_there_are_of_load_and_index() {
-        let first = |options: Oltp| options.step_names()[options.load_steps()].clone();
-        let default = Oltp::default;
+        let first = |options: OltpOptions| options.step_names()[options.load_steps()].clone();
+        let default = OltpOptions::default;
         assert_eq!(first(default()), "point-select.c1");
-        assert_eq!(first(Oltp { create_secondary: false, ..default() }), "point-select.c1");
-        assert_eq!(first(Oltp { index_before_load: true, ..default() }), "point-select.c1");
-        assert_eq!(first(Oltp { use_existing: true, ..default() }), "point-select.c1");
+        assert_eq!(first(OltpOptions { create_secondary: false, ..default() }), "point-select.c1");
+        assert_eq!(first(OltpOptions { index_before_load: true, ..default() }), "point-select.c1");
+        assert_eq!(first(OltpOptions { use_existing: true, ..default() }), "point-select.c1");
+    }
+
+    #[test]
+    fn a_test_is_named_as_plans_write_it() {
+        for test in OltpTest::ALL {
+            assert_eq!(serde_json::to_value(test).unwrap(), test.name());
+        }
+    }
+
+    #[test]
+    fn codes_of_errors_are_numbers_or_words() {
+        let read =
+            |text: &str| serde_json::from_str::<Vec<ErrorCode>>(text).map_err(|error| error.to_string());
+        let codes = read("[1213, \"40P01\", \"all\"]").unwrap();
+        assert_eq!(codes.iter().map(|code| code.0.as_str()).collect::<Vec<_>>(), ["1213", "40P01", "all"]);
+        assert_eq!(serde_json::to_value(&codes[0]).unwrap(), "1213");
+        for wrong in ["[-1]", "[70000]", "[\"\"]", "[\"a b\"]", "[true]"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    fn most(workload: &str) -> u64 {
+        let text = format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n{workload}\n");
+        parse(&text, "p.toml")
+            .unwrap_or_else(|error| panic!("{error}"))
+            .workload
+            .most_prepared_statements(true)
+    }
+
+    #[test]
+    fn each_connection_has_each_kind_on_each_table() {
+        let sweep = "tests = [\"read-write\"]\ntables = 4\nconnections = \"1..4096\"";
+        assert_eq!(most(&format!("[workload.oltp]\n{sweep}")), (9 * 4 + 2) * 4096);
+        assert_eq!(most(&format!("[workload.oltp]\n{sweep}\nprotocol = \"text\"")), 0);
+        assert_eq!(most("[workload.oltp]\ntests = [\"point-select\"]\nconnections = [16]\ntables = 2"), 32);
+        let micro = "[workload.microbenchmarks]\ntables = 2\nconnections = [8]\nsteps = ";
+        let counts = "tests = [\"read-only\"]\ncount_ranges = 1\nconnections = [8]\ntables = 2";
+        assert_eq!(most(&format!("[workload.oltp]\n{counts}")), (6 * 2 + 2) * 8);
+        assert_eq!(most(&format!("{micro}[\"point-query\", \"insert\"]")), 16);
+        assert_eq!(most(&format!("{micro}[\"read-write*\"]")), (9 * 2 + 2) * 8);
+        let sum = "[\"read-only-sum*\"]\nsequence = \"32\"";
+        assert_eq!(most(&format!("{micro}{sum}")), (2 * 2 + 2) * 8);
+        assert_eq!(most("[workload.insert-benchmark]"), 0);
+    }
+
+    #[test]
+    fn what_is_around_a_transaction_counts_where_it_is_prepared() {
+        let plan = |options: &str| {
+            let text = format!(
+                "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n"
+            );
+            parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
+        };
+        let transaction = plan("tests = [\"read-write\"]\nconnections = [1000]");
+        assert_eq!(transaction.workload.most_prepared_statements(true), 11_000);
+        assert_eq!(transaction.workload.most_prepared_statements(false), 10_000);
+        let without =
+            plan("tests = [\"read-write\"]\nconnections = [1000]\nskip_trx = true\nrange_selects = false");
+        assert_eq!(without.workload.most_prepared_statements(true), 5_000);
+    }
+
+    #[test]
+    fn steps_that_write_into_tables_of_others_are_reported() {
+        let plan = parse(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\naddress = \"mysql://root@localhost/sbtest\"\n[workload.oltp]\n\
+             use_existing = true\ntests = [\"read-only\", \"insert\"]\n[workload.microbenchmarks]\nuse_existing = true\n\
+             steps = [\"scan\", \"update-one\"]\n",
+            "test.toml",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        insta::assert_snapshot!(warnings(&plan).join("\n"), @r"
+        update-one will change rows of tables that are not dbdyno's (use_existing)
+        insert will change rows of tables that are not dbdyno's (use_existing)
+        ");
     }
 }

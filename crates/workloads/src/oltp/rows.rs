@@ -2,8 +2,8 @@
 //! gets the same rows.
 
 use crate::Philox;
-use crate::oltp::Setup;
-use crate::oltp::draws::Draws;
+use crate::oltp::OltpSetup;
+use crate::oltp::operation::OltpDraws;
 
 /// Numbers of groups in `c` and `pad`. A group has eleven digits.
 const C_GROUPS: usize = 10;
@@ -18,15 +18,15 @@ const ROWS: u32 = 0x6f6c_7470;
 
 /// Makes the rows that are loaded.
 #[derive(Debug, Clone)]
-pub(crate) struct RowSource {
+pub(crate) struct OltpRowSource {
     stream: Philox,
     /// Lowest value of both `id` and `k`. The values go up from it by the number of rows.
     first_id: u64,
     table_size: u64,
 }
 
-impl RowSource {
-    pub(crate) fn of(setup: &Setup) -> Self {
+impl OltpRowSource {
+    pub(crate) fn of(setup: &OltpSetup) -> Self {
         Self::new(setup.context.seed, setup.options.first_id, setup.options.table_size)
     }
 
@@ -41,23 +41,23 @@ impl RowSource {
 
     /// Returns row `row` (from 1) of table `table`: its `k`, which is uniform whatever the tests draw,
     /// and the draws for the rest.
-    pub(crate) fn row(&self, table: u32, row: u64) -> (u64, Draws) {
-        let mut draws = Draws::new(&self.stream, table, row);
+    pub(crate) fn row(&self, table: u32, row: u64) -> (u64, OltpDraws) {
+        let mut draws = OltpDraws::new(&self.stream, table, row);
         (self.first_id + draws.below(self.table_size), draws)
     }
 }
 
-pub(crate) fn push_c(draws: &mut Draws, out: &mut Vec<u8>) {
+pub(crate) fn push_c(draws: &mut OltpDraws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<112, C_LENGTH>(draws));
 }
 
-pub(crate) fn push_pad(draws: &mut Draws, out: &mut Vec<u8>) {
+pub(crate) fn push_pad(draws: &mut OltpDraws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<64, PAD_LENGTH>(draws));
 }
 
 /// Returns groups of random digits joined by `-`, of which `DIGITS` are drawn. All lengths are known to
 /// the compiler, so that this is a handful of copies.
-fn groups<const DIGITS: usize, const LENGTH: usize>(draws: &mut Draws) -> [u8; LENGTH] {
+fn groups<const DIGITS: usize, const LENGTH: usize>(draws: &mut OltpDraws) -> [u8; LENGTH] {
     let mut digits = [0; DIGITS];
     for sixteen in digits.chunks_exact_mut(16) {
         sixteen.copy_from_slice(&draws.digits());
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn row(seed: u64, table: u32, row: u64) -> String {
-        let source = RowSource::new(seed, 1, 100_000);
+        let source = OltpRowSource::new(seed, 1, 100_000);
         let (k, mut draws) = source.row(table, row);
         let mut out = format!("{k} ").into_bytes();
         push_c(&mut draws, &mut out);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn ids_and_k_begin_where_the_plan_says_and_are_else_the_same() {
-        let (near, far) = (RowSource::new(1, 1, 1000), RowSource::new(1, 3_000_000_001, 1000));
+        let (near, far) = (OltpRowSource::new(1, 1, 1000), OltpRowSource::new(1, 3_000_000_001, 1000));
         for row in [1, 17, 1000] {
             assert_eq!((near.id(row), far.id(row)), (row, 3_000_000_000 + row));
             let (mut one, mut other) = (near.row(2, row), far.row(2, row));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn k_is_uniform_over_the_table() {
-        let source = RowSource::new(7, 1, 100_000);
+        let source = OltpRowSource::new(7, 1, 100_000);
         let ks: Vec<u64> = (1..=100_000).map(|number| source.row(1, number).0).collect();
         let distinct = ks.iter().collect::<std::collections::HashSet<_>>().len();
         // The expected number is (1 - 1/e) of 100,000, as in the original with a uniform distribution.

@@ -1,14 +1,17 @@
-//! Statements of the classic OLTP tests, in the original's shapes.
+//! Statements of the classic OLTP tests in the original's shapes: with parameters, as texts that hold
+//! them, and with fixed values for a server to explain.
 
+use dbdyno_db::{Capabilities, KeySource, Param, RowStream};
+
+use crate::Explained;
+use crate::engine::after_columns;
+use crate::oltp::OltpSetup;
+use crate::oltp::operation::StatementSlot;
 use crate::oltp::options::{IdType, OltpProfile};
-use dbdyno_db::{Capabilities, KeySource, RowStream};
-
-use crate::indexes::after_columns;
-use crate::oltp::Setup;
 
 /// One kind of statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum OltpStatement {
     Begin,
     Point,
     SimpleRange,
@@ -47,7 +50,7 @@ pub(crate) struct Fetch {
     pub(crate) by: &'static str,
 }
 
-impl Kind {
+impl OltpStatement {
     /// Returns the name in records and reports.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -97,38 +100,43 @@ impl Kind {
 
 /// Returns the statement of `kind` on `table`, with parameters as `?`. `writes` says what a BEGIN
 /// begins.
-pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Capabilities) -> String {
+pub(crate) fn statement(
+    kind: OltpStatement,
+    table: &str,
+    writes: bool,
+    capabilities: &Capabilities,
+) -> String {
     let from = "WHERE id BETWEEN ? AND ?";
     match kind {
-        Kind::Begin if writes => capabilities.begin_write.to_owned(),
-        Kind::Begin => "BEGIN".to_owned(),
-        Kind::Commit => "COMMIT".to_owned(),
-        Kind::Point => format!("SELECT c FROM {table} WHERE id=?"),
-        Kind::SimpleRange => format!("SELECT c FROM {table} {from}"),
-        Kind::SumRange => format!("SELECT SUM(k) FROM {table} {from}"),
-        Kind::OrderRange => format!("SELECT c FROM {table} {from} ORDER BY c"),
-        Kind::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
-        Kind::CountRange => format!("SELECT count(c) FROM {table} {from}"),
-        Kind::Points(Fetch { columns, by }, count) => {
+        OltpStatement::Begin if writes => capabilities.begin_write.to_owned(),
+        OltpStatement::Begin => "BEGIN".to_owned(),
+        OltpStatement::Commit => "COMMIT".to_owned(),
+        OltpStatement::Point => format!("SELECT c FROM {table} WHERE id=?"),
+        OltpStatement::SimpleRange => format!("SELECT c FROM {table} {from}"),
+        OltpStatement::SumRange => format!("SELECT SUM(k) FROM {table} {from}"),
+        OltpStatement::OrderRange => format!("SELECT c FROM {table} {from} ORDER BY c"),
+        OltpStatement::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
+        OltpStatement::CountRange => format!("SELECT count(c) FROM {table} {from}"),
+        OltpStatement::Points(Fetch { columns, by }, count) => {
             format!("SELECT {columns} FROM {table} WHERE {by} IN ({})", marks(count))
         }
-        Kind::HotPoints(count) => format!("SELECT c FROM {table} WHERE id IN ({})", marks(count)),
-        Kind::Range(Fetch { columns, by }, _) => {
+        OltpStatement::HotPoints(count) => format!("SELECT c FROM {table} WHERE id IN ({})", marks(count)),
+        OltpStatement::Range(Fetch { columns, by }, _) => {
             format!("SELECT {columns} FROM {table} WHERE {by} BETWEEN ? AND ?")
         }
-        Kind::Scan => format!("SELECT * FROM {table} WHERE LENGTH(c) < 0"),
-        Kind::ListUpdate(count) => format!("UPDATE {table} SET c=? WHERE id IN ({})", marks(count)),
-        Kind::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
-        Kind::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
-        Kind::Delete => format!("DELETE FROM {table} WHERE id=?"),
-        Kind::Insert | Kind::NewRowWithId => {
+        OltpStatement::Scan => format!("SELECT * FROM {table} WHERE LENGTH(c) < 0"),
+        OltpStatement::ListUpdate(count) => format!("UPDATE {table} SET c=? WHERE id IN ({})", marks(count)),
+        OltpStatement::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
+        OltpStatement::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
+        OltpStatement::Delete => format!("DELETE FROM {table} WHERE id=?"),
+        OltpStatement::Insert | OltpStatement::NewRowWithId => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
         }
         // Where the table counts, a 0 asks for the next id. The original writes it.
-        Kind::NewRow if capabilities.key_source == KeySource::TableCounter => {
+        OltpStatement::NewRow if capabilities.key_source == KeySource::TableCounter => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (0, ?, ?, ?)")
         }
-        Kind::NewRow => format!("INSERT INTO {table} (k, c, pad) VALUES (?, ?, ?)"),
+        OltpStatement::NewRow => format!("INSERT INTO {table} (k, c, pad) VALUES (?, ?, ?)"),
     }
 }
 
@@ -138,7 +146,7 @@ fn marks(count: u32) -> String {
 }
 
 /// Returns the [`statement`] as the profile of `setup` writes it.
-pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool) -> String {
+pub(crate) fn statement_of(setup: &OltpSetup, kind: OltpStatement, table: &str, writes: bool) -> String {
     let sql = statement(kind, table, writes, &setup.context.database_server.capabilities);
     match setup.added_span() {
         Some(span) if kind.is_range() => sql.replace("AND ?", &format!("AND ?+{span}")),
@@ -147,10 +155,10 @@ pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool)
 }
 
 /// Returns statements that drop and create table number `number`, empty.
-pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
+pub(crate) fn create_table(setup: &OltpSetup, number: u32) -> Vec<String> {
     let capabilities = &setup.context.database_server.capabilities;
     let options = &setup.options;
-    let table = Setup::table(number);
+    let table = OltpSetup::table(number);
     let Types { id, k, more_rows } = types(setup);
     let is_counter = capabilities.key_source == KeySource::TableCounter;
     let key = match (options.secondary, is_counter) {
@@ -184,7 +192,7 @@ struct Types {
     more_rows: &'static str,
 }
 
-fn types(setup: &Setup) -> Types {
+fn types(setup: &OltpSetup) -> Types {
     let capabilities = &setup.context.database_server.capabilities;
     let is_big = setup.options.id == IdType::Bigint;
     let number = if is_big { capabilities.big_int } else { "INTEGER" };
@@ -200,7 +208,7 @@ fn types(setup: &Setup) -> Types {
 
 /// Returns the secondary index of table number `number`.
 pub(crate) fn create_index(number: u32) -> String {
-    format!("CREATE INDEX k_{number} ON {}(k)", Setup::table(number))
+    format!("CREATE INDEX k_{number} ON {}(k)", OltpSetup::table(number))
 }
 
 /// Returns a multi-row INSERT up to its first row.
@@ -240,45 +248,138 @@ pub(crate) fn greatest_id(table: &str) -> String {
     format!("SELECT MAX(id) FROM {table}")
 }
 
+/// A statement's text without its parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct Template {
+    pieces: Vec<String>,
+}
+
+impl Template {
+    /// Returns a statement with parameters written as `?`. It holds no other question mark.
+    pub(crate) fn new(sql: &str) -> Self {
+        Self { pieces: sql.split('?').map(str::to_owned).collect() }
+    }
+
+    /// Writes the statement with `params` into `out`. Texts are digits and hyphens, so that nothing
+    /// needs an escape.
+    pub(crate) fn write(&self, params: &[Param], out: &mut Vec<u8>) {
+        out.clear();
+        for (index, piece) in self.pieces.iter().enumerate() {
+            out.extend_from_slice(piece.as_bytes());
+            match params.get(index) {
+                Some(Param::Int(number)) => {
+                    out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
+                }
+                Some(Param::Text(text)) => {
+                    out.push(b'\'');
+                    out.extend_from_slice(text);
+                    out.push(b'\'');
+                }
+                Some(Param::Null) => out.extend_from_slice(b"NULL"),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Returns each statement that looks for rows, once, on the first table, in its order. The values are
+/// the same for every server: ids and values of `k` from the middle of the table, where the skewed
+/// distributions have most of theirs.
+pub(crate) fn explained(setup: &OltpSetup, places: &[StatementSlot]) -> Vec<Explained> {
+    let mut found: Vec<Explained> = Vec::new();
+    for kind in places.iter().map(|place| place.kind) {
+        let Some(values) = values(setup, kind) else { continue };
+        let mut text = Vec::new();
+        Template::new(&statement_of(setup, kind, &OltpSetup::table(1), false)).write(&values, &mut text);
+        let explained = Explained {
+            statement: kind.name().to_owned(),
+            sql: String::from_utf8_lossy(&text).into_owned(),
+            is_executed: false,
+        };
+        if !found.contains(&explained) {
+            found.push(explained);
+        }
+    }
+    found
+}
+
+/// Returns values for the parameters, or `None` for statements that look for nothing.
+fn values(setup: &OltpSetup, kind: OltpStatement) -> Option<Vec<Param>> {
+    let rows = setup.options.table_size.max(1);
+    let middle = rows.div_ceil(2);
+    // Ids and `k` begin where the tables do.
+    let skipped = setup.options.first_id.saturating_sub(1);
+    let id =
+        |id: u64| Param::Int(i64::try_from(id.clamp(1, rows).saturating_add(skipped)).unwrap_or(i64::MAX));
+    let spread = |count: u32| (0..u64::from(count)).map(move |at| 1 + at * rows / u64::from(count.max(1)));
+    let text = || Param::Text(b"0".to_vec());
+    Some(match kind {
+        OltpStatement::Begin
+        | OltpStatement::Commit
+        | OltpStatement::Insert
+        | OltpStatement::NewRow
+        | OltpStatement::NewRowWithId => return None,
+        OltpStatement::Scan => Vec::new(),
+        OltpStatement::Point | OltpStatement::IndexUpdate | OltpStatement::Delete => vec![id(middle)],
+        OltpStatement::NonIndexUpdate => vec![text(), id(middle)],
+        kind if kind.is_range() && setup.added_span().is_some() => vec![id(middle), id(middle)],
+        OltpStatement::SimpleRange
+        | OltpStatement::SumRange
+        | OltpStatement::OrderRange
+        | OltpStatement::DistinctRange
+        | OltpStatement::CountRange => {
+            vec![id(middle), id(middle + u64::from(setup.options.range_size) - 1)]
+        }
+        OltpStatement::Range(_, length) => vec![id(middle), id(middle + u64::from(length))],
+        OltpStatement::Points(_, count) => spread(count).map(id).collect(),
+        OltpStatement::HotPoints(count) => (0..u64::from(count)).map(|at| id(middle + at)).collect(),
+        OltpStatement::ListUpdate(count) => std::iter::once(text()).chain(spread(count).map(id)).collect(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::oltp::options::Oltp as Options;
     use dbdyno_db::{DatabaseAddress, DatabaseServer, mysql, null, postgres, sqlite};
     use dbdyno_record::StatementClass;
 
     use super::*;
     use crate::Context;
+    use crate::oltp::operation::places;
+    use crate::oltp::options::{IdType, OltpOptions, OltpProfile, OltpTest};
 
-    const KINDS: [Kind; 13] = [
-        Kind::Begin,
-        Kind::Point,
-        Kind::SimpleRange,
-        Kind::SumRange,
-        Kind::OrderRange,
-        Kind::DistinctRange,
-        Kind::IndexUpdate,
-        Kind::NonIndexUpdate,
-        Kind::Delete,
-        Kind::Insert,
-        Kind::NewRow,
-        Kind::NewRowWithId,
-        Kind::Commit,
+    const KINDS: [OltpStatement; 13] = [
+        OltpStatement::Begin,
+        OltpStatement::Point,
+        OltpStatement::SimpleRange,
+        OltpStatement::SumRange,
+        OltpStatement::OrderRange,
+        OltpStatement::DistinctRange,
+        OltpStatement::IndexUpdate,
+        OltpStatement::NonIndexUpdate,
+        OltpStatement::Delete,
+        OltpStatement::Insert,
+        OltpStatement::NewRow,
+        OltpStatement::NewRowWithId,
+        OltpStatement::Commit,
     ];
 
-    fn setup(options: Options, capabilities: Capabilities) -> Setup {
+    fn setup(options: OltpOptions, capabilities: Capabilities) -> OltpSetup {
         let database_server =
             DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
-        Setup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
+        OltpSetup {
+            options,
+            context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
+        }
     }
 
-    fn tables(options: &Options, capabilities: &Capabilities) -> String {
+    fn tables(options: &OltpOptions, capabilities: &Capabilities) -> String {
         create_table(&setup(options.clone(), capabilities.clone()), 3).join("\n")
     }
 
     fn own(capabilities: &Capabilities) -> String {
-        let mut lines = vec![tables(&Options::default(), capabilities), create_index(3)];
-        lines.push(statement(Kind::Begin, "", true, capabilities));
-        lines.push(statement(Kind::NewRow, "sbtest3", true, capabilities));
+        let mut lines = vec![tables(&OltpOptions::default(), capabilities), create_index(3)];
+        lines.push(statement(OltpStatement::Begin, "", true, capabilities));
+        lines.push(statement(OltpStatement::NewRow, "sbtest3", true, capabilities));
         lines.join("\n")
     }
 
@@ -308,7 +409,7 @@ mod tests {
             let class = StatementClass::of(kind.name());
             let writes = matches!(class, StatementClass::Write | StatementClass::Delete);
             assert_eq!(writes, kind.is_write(), "{kind:?}");
-            assert_eq!(class == StatementClass::Commit, kind == Kind::Commit, "{kind:?}");
+            assert_eq!(class == StatementClass::Commit, kind == OltpStatement::Commit, "{kind:?}");
         }
     }
 
@@ -339,7 +440,7 @@ mod tests {
 
     #[test]
     fn options_of_tables_are_heeded() {
-        let secondary = Options { secondary: true, ..Options::default() };
+        let secondary = OltpOptions { secondary: true, ..OltpOptions::default() };
         insta::assert_snapshot!(tables(&secondary, &mysql::capabilities("innodb", true)), @r"
         DROP TABLE IF EXISTS sbtest3
         CREATE TABLE sbtest3 (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, KEY xid (id)) ENGINE=innodb
@@ -354,10 +455,10 @@ mod tests {
         CREATE TABLE sbtest3 (id INTEGER NOT NULL, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL)
         CREATE INDEX xid3 ON sbtest3 (id)
         ");
-        let other = Options {
+        let other = OltpOptions {
             auto_inc: false,
             create_table_options: "WITH (fillfactor=90)".into(),
-            ..Options::default()
+            ..OltpOptions::default()
         };
         insta::assert_snapshot!(tables(&other, &postgres::capabilities()), @r"
         DROP TABLE IF EXISTS sbtest3
@@ -365,5 +466,86 @@ mod tests {
         ");
         assert_eq!(load_prefix("sbtest1", true), "INSERT INTO sbtest1(id, k, c, pad) VALUES");
         assert_eq!(load_prefix("sbtest1", false), "INSERT INTO sbtest1(k, c, pad) VALUES");
+    }
+
+    #[test]
+    fn parameters_stand_where_the_marks_were() {
+        let mut out = b"old".to_vec();
+        let params = [Param::Text(b"12-3".to_vec()), Param::Int(-7)];
+        Template::new("UPDATE t SET c=? WHERE id=?").write(&params, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "UPDATE t SET c='12-3' WHERE id=-7");
+        let mut out = Vec::new();
+        Template::new("COMMIT").write(&[], &mut out);
+        assert_eq!(out, b"COMMIT");
+    }
+
+    fn setup_of(options: OltpOptions) -> OltpSetup {
+        let capabilities = mysql::capabilities("innodb", true);
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
+        OltpSetup {
+            options,
+            context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
+        }
+    }
+
+    fn text(setup: &OltpSetup, places: &[StatementSlot]) -> String {
+        let lines = explained(setup, places);
+        lines.iter().map(|line| format!("{}: {}", line.statement, line.sql)).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_transactions_statements_are_explained_once_each_without_brackets_and_inserts() {
+        let setup = setup_of(OltpOptions { table_size: 1_000, ..OltpOptions::default() });
+        let places = places(OltpTest::ReadWrite, &setup.options, false);
+        insta::assert_snapshot!(text(&setup, &places), @r"
+        point-select: SELECT c FROM sbtest1 WHERE id=500
+        simple-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 599
+        sum-range: SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN 500 AND 599
+        order-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 599 ORDER BY c
+        distinct-range: SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN 500 AND 599 ORDER BY c
+        index-update: UPDATE sbtest1 SET k=k+1 WHERE id=500
+        non-index-update: UPDATE sbtest1 SET c='0' WHERE id=500
+        delete: DELETE FROM sbtest1 WHERE id=500
+        ");
+    }
+
+    #[test]
+    fn ids_lie_where_the_tables_begin() {
+        let first_id = 5_000_000_000;
+        let options =
+            OltpOptions { table_size: 1_000, id: IdType::Bigint, first_id, ..OltpOptions::default() };
+        let setup = setup_of(options);
+        let places =
+            [OltpStatement::Point, OltpStatement::HotPoints(2)].map(|kind| StatementSlot { kind, group: 1 });
+        insta::assert_snapshot!(text(&setup, &places), @r"
+        point-select: SELECT c FROM sbtest1 WHERE id=5000000499
+        points: SELECT c FROM sbtest1 WHERE id IN (5000000499, 5000000500)
+        ");
+    }
+
+    #[test]
+    fn lists_ranges_and_the_old_profile_have_values_for_all_of_their_marks() {
+        let old =
+            OltpOptions { profile: OltpProfile::Sysbench05, table_size: 1_000, ..OltpOptions::default() };
+        let old = setup_of(old);
+        let kinds = [
+            OltpStatement::SimpleRange,
+            OltpStatement::Points(Fetch { columns: "c", by: "k" }, 3),
+            OltpStatement::HotPoints(2),
+            OltpStatement::Range(Fetch { columns: "id", by: "k" }, 10),
+            OltpStatement::ListUpdate(2),
+            OltpStatement::Scan,
+            OltpStatement::NewRow,
+        ];
+        let places = kinds.map(|kind| StatementSlot { kind, group: 1 });
+        insta::assert_snapshot!(text(&old, &places), @r"
+        simple-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 500+99
+        points: SELECT c FROM sbtest1 WHERE k IN (1, 334, 667)
+        points: SELECT c FROM sbtest1 WHERE id IN (500, 501)
+        range: SELECT id FROM sbtest1 WHERE k BETWEEN 500 AND 510
+        list-update: UPDATE sbtest1 SET c='0' WHERE id IN (1, 501)
+        scan: SELECT * FROM sbtest1 WHERE LENGTH(c) < 0
+        ");
     }
 }

@@ -1,24 +1,32 @@
-//! What records say about each step, and how its connections share its work.
+//! The steps of the classic tests: load, index, then each test at each concurrency level, with what
+//! records say about each, how its connections share its work, and how much disk they take. Estimates
+//! are exact for the length of tests, and everything else is guessed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::oltp::options::{IdType, Oltp as Options, OltpArrivals, OltpTest as Test, Think};
 use dbdyno_db::RowStream;
 use dbdyno_loadgen::{ArrivalProcess, Arrivals, Draws, Limit, Schedule, ThinkTime};
+use dbdyno_model::PlanDuration;
+use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered, seconds};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use crate::oltp::Setup;
-use crate::oltp::list::{OltpStep, StepKind};
+use crate::oltp::OltpSetup;
 use crate::oltp::load::{LoadForm, LoadPlan};
-use crate::oltp::mix::{Slot, places};
+use crate::oltp::operation::{StatementSlot, places};
+use crate::oltp::options::{
+    IdType, LoadMethod, OltpArrivals, OltpOptions, OltpTest, OltpTest as Test, Think,
+};
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
-use crate::oltp::sql::{self, Kind};
-use crate::specs::{self, add_run, clients, fnv1a, protocol, step_spec};
+use crate::oltp::sql::{self, OltpStatement};
+use crate::options::Verify;
+use crate::settle::{Settle, SettleWait};
+use crate::step::{self, add_run, clients, fnv1a, protocol, step_spec};
+use crate::step::{DataSize, RunLength, Step, StepOptions, checked, load_steps};
 
 /// Returns what ends the part of connection `number` (from 0) in a test.
-pub(crate) fn limit(options: &Options, number: u32, connections: u32) -> Limit {
+pub(crate) fn limit(options: &OltpOptions, number: u32, connections: u32) -> Limit {
     match (options.length(), options.events) {
         (None, Some(events)) => Limit::Operations(share(events, number, connections)),
         (length, _) => Limit::Time(length.unwrap_or_default()),
@@ -38,7 +46,7 @@ pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
 pub(crate) fn arrivals(
     name: &str,
     (connections, rate): (u32, Option<u32>),
-    options: &Options,
+    options: &OltpOptions,
     seed: u64,
 ) -> Vec<Arrivals> {
     if let Some(rate) = rate {
@@ -94,7 +102,7 @@ pub(crate) const fn labels(test: Test) -> (&'static str, OperationClass, &'stati
 
 /// Returns the label of the rate of `test`, which counts operations. Where one operation is several
 /// updates, the rate is not one of updates.
-fn rate_label(test: Test, options: &Options) -> &'static str {
+fn rate_label(test: Test, options: &OltpOptions) -> &'static str {
     match test {
         Test::UpdateIndex if options.index_updates > 1 => "operations/s",
         Test::UpdateNonIndex if options.non_index_updates > 1 => "operations/s",
@@ -102,31 +110,31 @@ fn rate_label(test: Test, options: &Options) -> &'static str {
     }
 }
 
-pub(crate) fn spec(step: &OltpStep, setup: &Setup) -> StepSpec {
+pub(crate) fn spec(step: &OltpStep, setup: &OltpSetup) -> StepSpec {
     let (unit, label, clients) = match step.kind {
-        StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections),
-        StepKind::Index => (Unit::Rows, "indexed rows/s", LoadPlan::new(setup).index_connections()),
-        StepKind::Test { test, connections, rate } => {
+        OltpStepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections),
+        OltpStepKind::Index => (Unit::Rows, "indexed rows/s", LoadPlan::new(setup).index_connections()),
+        OltpStepKind::Test { test, connections, rate } => {
             (Unit::Operations, rate_label(test, &setup.options), clients(connections, rate))
         }
     };
     let kind = kind_spec(step, setup);
-    let is_timed = matches!(step.kind, StepKind::Test { .. }) && setup.options.events.is_none();
+    let is_timed = matches!(step.kind, OltpStepKind::Test { .. }) && setup.options.events.is_none();
     step_spec((&step.name, clients), (unit, label), is_timed, kind, options(step, setup))
 }
 
-fn options(step: &OltpStep, setup: &Setup) -> Map<String, Value> {
+fn options(step: &OltpStep, setup: &OltpSetup) -> Map<String, Value> {
     let mut map = Map::from_iter([
         ("tables".to_owned(), json!(setup.options.tables)),
         ("table_size".to_owned(), json!(setup.options.table_size)),
         ("seed".to_owned(), json!(setup.context.seed)),
     ]);
-    if step.kind == StepKind::Load {
+    if step.kind == OltpStepKind::Load {
         map.insert("load_method".to_owned(), json!(setup.options.load_method));
         let bytes = setup.options.loaded_rows() * column_bytes(&setup.options);
         map.insert("column_bytes".to_owned(), json!(bytes));
     }
-    if let StepKind::Test { connections, rate, .. } = step.kind {
+    if let OltpStepKind::Test { connections, rate, .. } = step.kind {
         map.insert("seed".to_owned(), json!(setup.context.draws));
         map.insert("connections".to_owned(), json!(connections));
         let options = &setup.options;
@@ -135,18 +143,18 @@ fn options(step: &OltpStep, setup: &Setup) -> Map<String, Value> {
     map
 }
 
-fn kind_spec(step: &OltpStep, setup: &Setup) -> KindSpec {
+fn kind_spec(step: &OltpStep, setup: &OltpSetup) -> KindSpec {
     match step.kind {
-        StepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
-        StepKind::Index => {
+        OltpStepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
+        OltpStepKind::Index => {
             let statement = sql::create_index(1).replace("_1 ", "_? ").replace("sbtest1", "sbtest?");
             KindSpec {
                 rows_per_operation: u32::try_from(setup.options.table_size).unwrap_or(u32::MAX),
                 statements_per_operation: 1,
-                ..specs::kind_spec("index", OperationClass::Index, statement)
+                ..step::kind_spec("index", OperationClass::Index, statement)
             }
         }
-        StepKind::Test { test, connections, rate } => {
+        OltpStepKind::Test { test, connections, rate } => {
             let places = places(test, &setup.options, setup.client_ids());
             let arrivals = arrivals(&step.name, (connections, rate), &setup.options, setup.context.draws);
             let (name, class, _) = labels(test);
@@ -163,21 +171,21 @@ fn kind_spec(step: &OltpStep, setup: &Setup) -> KindSpec {
 /// when the one before is answered.
 pub(crate) fn test_kind(
     (name, class): (&str, OperationClass),
-    places: &[Slot],
+    places: &[StatementSlot],
     is_prepared: bool,
-    setup: &Setup,
+    setup: &OltpSetup,
 ) -> KindSpec {
     KindSpec {
         protocol: protocol(is_prepared),
         rows_per_operation: rows(places, &setup.options),
         statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
         user_bytes_per_operation: user_bytes(places, &setup.options),
-        ..specs::kind_spec(name, class, statements(places, setup))
+        ..step::kind_spec(name, class, statements(places, setup))
     }
 }
 
 /// Returns one statement of the load, or one transaction of single rows.
-fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
+fn load_kind(plan: &LoadPlan, options: &OltpOptions) -> KindSpec {
     let rows_per_operation = u32::try_from(plan.rows_per_statement).unwrap_or(u32::MAX);
     let (is_prepared, statements, statement) = match plan.form {
         LoadForm::Text | LoadForm::Prepared => {
@@ -198,26 +206,30 @@ fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
         rows_per_operation,
         statements_per_operation: statements,
         user_bytes_per_operation: f64::from(rows_per_operation) * column_bytes(options) as f64,
-        ..specs::kind_spec("insert", OperationClass::Insert, statement)
+        ..step::kind_spec("insert", OperationClass::Insert, statement)
     }
 }
 
 /// Returns the bytes of a row's four columns as they are declared and filled. This is the measure for
 /// bytes per second.
-fn column_bytes(options: &Options) -> u64 {
+fn column_bytes(options: &OltpOptions) -> u64 {
     let number = if options.id == IdType::Bigint { 8 } else { 4 };
     2 * number + (C_LENGTH + PAD_LENGTH) as u64
 }
 
 /// Returns the rows that the statements of an operation ask for or change. A range near a table's end
 /// has fewer.
-fn rows(places: &[Slot], options: &Options) -> u32 {
-    let rows = |place: &Slot| match place.kind {
-        Kind::Begin | Kind::Commit => 0,
-        Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => options.range_size,
-        Kind::Points(_, rows) | Kind::HotPoints(rows) | Kind::ListUpdate(rows) => rows,
-        Kind::Range(_, more) => more + 1,
-        Kind::Scan => u32::try_from(options.table_size).unwrap_or(u32::MAX),
+fn rows(places: &[StatementSlot], options: &OltpOptions) -> u32 {
+    let rows = |place: &StatementSlot| match place.kind {
+        OltpStatement::Begin | OltpStatement::Commit => 0,
+        OltpStatement::SimpleRange | OltpStatement::OrderRange | OltpStatement::DistinctRange => {
+            options.range_size
+        }
+        OltpStatement::Points(_, rows) | OltpStatement::HotPoints(rows) | OltpStatement::ListUpdate(rows) => {
+            rows
+        }
+        OltpStatement::Range(_, more) => more + 1,
+        OltpStatement::Scan => u32::try_from(options.table_size).unwrap_or(u32::MAX),
         _ => 1,
     };
     places.iter().map(rows).fold(0, u32::saturating_add)
@@ -225,38 +237,174 @@ fn rows(places: &[Slot], options: &Options) -> u32 {
 
 /// Returns the bytes of the columns that the statements of an operation insert or set. Deleted rows
 /// count 0.
-fn user_bytes(places: &[Slot], options: &Options) -> f64 {
+fn user_bytes(places: &[StatementSlot], options: &OltpOptions) -> f64 {
     let k = (column_bytes(options) - (C_LENGTH + PAD_LENGTH) as u64) / 2;
-    let bytes = |place: &Slot| match place.kind {
-        Kind::IndexUpdate => k,
-        Kind::NonIndexUpdate => C_LENGTH as u64,
-        Kind::ListUpdate(rows) => u64::from(rows) * C_LENGTH as u64,
-        Kind::Insert | Kind::NewRow | Kind::NewRowWithId => column_bytes(options),
+    let bytes = |place: &StatementSlot| match place.kind {
+        OltpStatement::IndexUpdate => k,
+        OltpStatement::NonIndexUpdate => C_LENGTH as u64,
+        OltpStatement::ListUpdate(rows) => u64::from(rows) * C_LENGTH as u64,
+        OltpStatement::Insert | OltpStatement::NewRow | OltpStatement::NewRowWithId => column_bytes(options),
         _ => 0,
     };
     places.iter().map(bytes).sum::<u64>() as f64
 }
 
 /// Returns each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
-pub(crate) fn statements(places: &[Slot], setup: &Setup) -> String {
+pub(crate) fn statements(places: &[StatementSlot], setup: &OltpSetup) -> String {
     let writes = places.iter().any(|place| place.kind.is_write());
-    let mut kinds: Vec<(Kind, u32)> = Vec::new();
+    let mut kinds: Vec<(OltpStatement, u32)> = Vec::new();
     for place in places {
         match kinds.iter_mut().find(|entry| entry.0 == place.kind) {
             Some(entry) => entry.1 += 1,
             None => kinds.push((place.kind, 1)),
         }
     }
-    let text = |(kind, times): (Kind, u32)| {
+    let text = |(kind, times): (OltpStatement, u32)| {
         let sql = sql::statement_of(setup, kind, "sbtest?", writes);
         if times > 1 { format!("{times} x {sql}") } else { sql }
     };
     kinds.into_iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
+/// Figures that other workloads on such tables have too.
+pub(crate) const ROW_LOADED: &str = "oltp row loaded";
+pub(crate) const ROW_READ: &str = "oltp row read";
+/// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
+const COLUMN_BYTES: f64 = 188.0;
+/// Factor for what storage engines add to a row, with space left free in pages.
+const PAGE_FACTOR: f64 = 1.25;
+/// Bytes of one row of an index on a whole number.
+const INDEX_BYTES: f64 = 20.0;
+/// Bytes of a row with its index in InnoDB's files, measured.
+pub(crate) const ROW_BYTES: u64 = 220;
+/// Rows that tests are assumed to write per second, for redo and binary logs, and rows that an
+/// operation writes.
+const WRITES_PER_SECOND: f64 = 20_000.0;
+const WRITES_PER_OPERATION: f64 = 10.0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OltpStepKind {
+    Load,
+    Index,
+    /// A test at one concurrency level. `rate` is over all connections.
+    Test {
+        test: OltpTest,
+        connections: u32,
+        rate: Option<u32>,
+    },
+}
+
+pub(crate) type OltpStep = Step<OltpStepKind>;
+
+impl StepOptions for OltpOptions {
+    type Kind = OltpStepKind;
+
+    fn list(&self) -> Vec<OltpStep> {
+        let detail = format!("{} rows", grouped(self.loaded_rows()));
+        let (rows, connections) = (self.loaded_rows() as f64, self.load_connections);
+        let mut steps = Vec::new();
+        if !self.use_existing {
+            let figure = match self.load_method {
+                LoadMethod::Insert => ROW_LOADED,
+                LoadMethod::Stream => "oltp row streamed",
+            };
+            let kept = if self.index_before_load { rows } else { 0.0 };
+            let load = StepEstimate::new("load", &detail, Duration::ZERO).and(figure, rows, connections);
+            let load = StepOutline::new(load.and("oltp row kept indexed", kept, connections));
+            let outline = StepOutline { is_checked: true, ..load };
+            steps.push(Step { kind: OltpStepKind::Load, outline });
+        }
+        if self.create_secondary && !self.index_before_load && !self.use_existing {
+            // A table's index is built by one connection.
+            let index = StepEstimate::new("index", &format!("1 index on {detail}"), Duration::ZERO);
+            let index = index.and("oltp row indexed", rows, connections.min(self.tables));
+            steps.push(Step { kind: OltpStepKind::Index, outline: StepOutline::new(index) });
+        }
+        let (what, levels) = (self.length_in_words(), self.levels());
+        let step = |test: OltpTest, (connections, rate): (u32, Option<u32>)| {
+            let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+            let detail = format!("{what} on {}{at}", numbered(connections, "connection"));
+            let is_rested = test.writes() && !self.data.puts_back_each_step();
+            let outline = StepOutline {
+                changes_data: test.writes(),
+                is_checked: test.writes(),
+                rest: if is_rested { Rest::EachWrite } else { Rest::Never },
+                ..self.run_length(self.events).outline(test.name(), (connections, rate), &detail)
+            };
+            Step { kind: OltpStepKind::Test { test, connections, rate }, outline }
+        };
+        let tests = self.tests.iter().flat_map(|test| levels.iter().map(move |level| step(*test, *level)));
+        checked(load_steps(steps).into_iter().chain(tests).collect(), self.verify)
+    }
+
+    fn settling(&self) -> Settle {
+        Settle::chosen(self.settle.as_ref(), self.settle_wait.map(SettleWait::Fixed))
+    }
+
+    fn data_size(&self, size: &Size) -> DataSize {
+        let loaded = table_bytes(self, size, Duration::ZERO);
+        let writing = self.list().iter().filter(|step| !step.loads && step.changes_data).count();
+        let written = writing_time(self).saturating_mul(u32::try_from(writing).unwrap_or(u32::MAX));
+        let disk = table_bytes(self, size, written);
+        DataSize { settled: loaded.saturating_sub(size.log_bytes), loaded, disk }
+    }
+
+    fn checks(&self) -> Option<(Verify, &'static str, u64)> {
+        Some((self.verify, ROW_READ, self.loaded_rows()))
+    }
+}
+
+impl OltpOptions {
+    fn length_in_words(&self) -> String {
+        match self.events {
+            Some(events) => format!("{} operations", grouped(events)),
+            None => with_warm_up(self.warmup.0, self.time.0),
+        }
+    }
+
+    /// Returns the length that the plan gives, or this number of operations.
+    pub(crate) fn run_length(&self, operations: Option<u64>) -> RunLength {
+        let (warmup, time) = (self.warmup.0, self.time.0);
+        RunLength { warmup, time, time_cap: self.time_cap, operations }
+    }
+}
+
+/// Formats a length, such as `5s warm-up and 30s`.
+pub(crate) fn with_warm_up(warm_up: Duration, length: Duration) -> String {
+    let length = PlanDuration(length);
+    if warm_up.is_zero() {
+        length.to_string()
+    } else {
+        format!("{} warm-up and {length}", PlanDuration(warm_up))
+    }
+}
+
+/// Returns how long a step writes, at the rate that tests are assumed to write with.
+fn writing_time(oltp: &OltpOptions) -> Duration {
+    let of_operations = || oltp.events.unwrap_or(0) as f64 * WRITES_PER_OPERATION / WRITES_PER_SECOND;
+    oltp.length().unwrap_or_else(|| seconds(of_operations()))
+}
+
+/// Returns the bytes of tables and logs, after steps that write for `writing`.
+pub(crate) fn table_bytes(oltp: &OltpOptions, size: &Size, writing: Duration) -> u64 {
+    if size.row_bytes <= 0.0 || oltp.use_existing {
+        return size.log_bytes;
+    }
+    let indexes = 1.0 + f64::from(u8::from(oltp.create_secondary));
+    let rows = oltp.loaded_rows() as f64;
+    // An index is sorted in files of its own before it is built.
+    let tables = rows * (COLUMN_BYTES * PAGE_FACTOR + 2.0 * indexes * INDEX_BYTES);
+    let written = WRITES_PER_SECOND * writing.as_secs_f64();
+    let binlog = (rows + written) * if size.binlog_row_bytes > 0 { 2.0 * COLUMN_BYTES } else { 0.0 };
+    ((tables + binlog) as u64).saturating_add(size.log_bytes)
+}
+
 #[cfg(test)]
 mod tests {
+    use dbdyno_plan::{Basis, estimate};
+
     use super::*;
+    use crate::plans::parse;
 
     #[test]
     fn many_connections_are_recorded_as_few_clients() {
@@ -281,11 +429,42 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_updates_where_each_operation_is_one() {
-        let several = Options { index_updates: 5, non_index_updates: 2, ..Options::default() };
+        let several = OltpOptions { index_updates: 5, non_index_updates: 2, ..OltpOptions::default() };
         for test in [Test::UpdateIndex, Test::UpdateNonIndex] {
-            assert_eq!(rate_label(test, &Options::default()), "updates/s");
+            assert_eq!(rate_label(test, &OltpOptions::default()), "updates/s");
             assert_eq!(rate_label(test, &several), "operations/s");
         }
         assert_eq!(rate_label(Test::ReadWrite, &several), "transactions/s");
+    }
+
+    #[test]
+    fn tests_take_their_time_and_all_else_is_guessed() {
+        let plan = parse(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.oltp]\n\
+             tests = [\"point-select\", \"read-write\"]\ntable_size = 1_000_000\nconnections = [1, 16]\n\
+             warmup = \"2s\"\narrivals = \"constant\"\nrates = [500]\n",
+            "test.toml",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let estimate = estimate(&plan, &Basis::default());
+        let line =
+            |step: &super::StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
+        let table: String = estimate.cells[0].steps.iter().map(line).collect();
+        insta::assert_snapshot!(table, @r"
+        prepare | server and tables | 3.5s
+        load | 1,000,000 rows | 1.3s
+        index | 1 index on 1,000,000 rows | 1.1s
+        settle | cleanup after the load, until quiet, 10m at most | 17.8s
+        point-select.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s
+        point-select.c16.r500 | 2s warm-up and 10s on 16 connections at 500/s | 12.0s
+        read-write.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s
+        read-write.c16.r500 | 2s warm-up and 10s on 16 connections at 500/s | 12.0s
+        verify | 3 checks of 1,000,000 rows | 1.8s
+        ");
+        assert!(
+            (1 << 30..3 << 30).contains(&estimate.cells[0].disk_bytes),
+            "{}",
+            estimate.cells[0].disk_bytes
+        );
     }
 }

@@ -11,10 +11,10 @@ use dbdyno_record::{Check, CheckPart};
 use serde_json::{Value, json};
 
 use crate::checks::{check, numbers, part};
-use crate::oltp::draws::Draws;
-use crate::oltp::list::StepKind;
-use crate::oltp::rows::{RowSource, push_c, push_pad};
-use crate::oltp::{Setup, sql};
+use crate::oltp::operation::OltpDraws;
+use crate::oltp::rows::{OltpRowSource, push_c, push_pad};
+use crate::oltp::steps::OltpStepKind;
+use crate::oltp::{OltpSetup, sql};
 use crate::{Error, Philox, Result};
 
 /// What all tables together hold.
@@ -30,7 +30,7 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// Returns the contents after a load of all tables.
-    pub(crate) fn loaded(setup: &Setup) -> Self {
+    pub(crate) fn loaded(setup: &OltpSetup) -> Self {
         let sums = (1..=setup.options.tables).map(|table| loaded_k(setup, table));
         Self { rows: Some(setup.options.loaded_rows().into()), k: Some(sums.sum()), whole: true }
     }
@@ -52,7 +52,7 @@ impl Contents {
 
     /// Returns the contents after a test. Rows of an operation that failed or had to be repeated are
     /// rolled back, so none of them are there.
-    pub(crate) fn after(mut self, test: Test, setup: &Setup, end: &StepEnd) -> Self {
+    pub(crate) fn after(mut self, test: Test, setup: &OltpSetup, end: &StepEnd) -> Self {
         let changed: i128 = end.tasks.iter().map(|task| i128::from(task.rows)).sum();
         // Without a transaction a failure leaves what its operation had done before it.
         let torn = end.tasks.iter().any(|task| task.retries > 0 || !task.failed_numbers.is_empty());
@@ -86,28 +86,28 @@ impl Contents {
 }
 
 /// Returns the sum of `k` of a loaded table. All its rows are made again for this.
-fn loaded_k(setup: &Setup, table: u32) -> i128 {
-    let source = RowSource::of(setup);
+fn loaded_k(setup: &OltpSetup, table: u32) -> i128 {
+    let source = OltpRowSource::of(setup);
     (1..=setup.options.table_size).map(|row| i128::from(source.row(table, row).0)).sum()
 }
 
 /// Reads all tables. After the load each is checked by itself, with its ids. Later all of them are
 /// checked together.
 pub(crate) async fn verify(
-    setup: &Setup,
-    kind: StepKind,
+    setup: &OltpSetup,
+    kind: OltpStepKind,
     expected: &mut Contents,
     session: &mut AnySession,
 ) -> Result<Vec<Check>> {
     let began = Instant::now();
-    if kind == StepKind::Load {
+    if kind == OltpStepKind::Load {
         let mut checks = Vec::new();
         for number in 1..=setup.options.tables {
             let began = Instant::now();
             let mut parts = loaded_parts(setup, number, &sums_of(number, session).await?);
             let (looked_at, as_sent) = compare_sample(setup, number, session).await?;
             parts.push(part("sampled rows as sent", looked_at.into(), as_sent.into()));
-            checks.push(check(Setup::table(number), parts, began));
+            checks.push(check(OltpSetup::table(number), parts, began));
         }
         return Ok(checks);
     }
@@ -126,7 +126,7 @@ pub(crate) async fn verify(
     Ok(vec![check(name, parts, began)])
 }
 
-fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart> {
+fn loaded_parts(setup: &OltpSetup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart> {
     let rows = i128::from(setup.options.table_size);
     // Tests draw from all ids between the first and the last. A gap would mean rows that are not there,
     // on any server.
@@ -142,7 +142,7 @@ fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart
 
 /// Returns the number of rows, lowest and highest id, sum of `k` and sum of `id` of a table.
 pub(crate) async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i128; 5]> {
-    let table = Setup::table(number);
+    let table = OltpSetup::table(number);
     numbers(session, &sql::sums(&table), format!("checking table {table}")).await
 }
 
@@ -154,11 +154,11 @@ const IDS: u32 = 0x7361_6d70;
 
 /// Returns the number of rows of table `number` that were compared, and how many of them are as they
 /// were sent.
-async fn compare_sample(setup: &Setup, number: u32, session: &mut AnySession) -> Result<(u64, u64)> {
+async fn compare_sample(setup: &OltpSetup, number: u32, session: &mut AnySession) -> Result<(u64, u64)> {
     let rows = sampled(setup.context.seed, number, setup.options.table_size);
-    let source = RowSource::of(setup);
+    let source = OltpRowSource::of(setup);
     let ids: Vec<u64> = rows.iter().map(|&row| source.id(row)).collect();
-    let table = Setup::table(number);
+    let table = OltpSetup::table(number);
     let looking = Error::during(format!("comparing rows of table {table}"));
     let found = session.rows(&sql::rows_of(&table, &ids)).await.map_err(looking)?;
     let is_as_sent = |row: u64| {
@@ -176,7 +176,7 @@ async fn compare_sample(setup: &Setup, number: u32, session: &mut AnySession) ->
 fn sampled(seed: u64, table: u32, count: u64) -> Vec<u64> {
     let stream = Philox::new(seed, IDS);
     let mut rows: Vec<u64> =
-        (2..SAMPLE).map(|number| 1 + Draws::new(&stream, table, number).below(count)).collect();
+        (2..SAMPLE).map(|number| 1 + OltpDraws::new(&stream, table, number).below(count)).collect();
     rows.extend([1, count]);
     rows.sort_unstable();
     rows.dedup();
@@ -184,9 +184,9 @@ fn sampled(seed: u64, table: u32, count: u64) -> Vec<u64> {
 }
 
 /// Returns the expected `id`, `k`, `c` and `pad` as text.
-fn wanted(source: &RowSource, table: u32, row: u64) -> [String; 4] {
+fn wanted(source: &OltpRowSource, table: u32, row: u64) -> [String; 4] {
     let (k, mut draws) = source.row(table, row);
-    let mut text = |push: fn(&mut Draws, &mut Vec<u8>)| {
+    let mut text = |push: fn(&mut OltpDraws, &mut Vec<u8>)| {
         let mut out = Vec::new();
         push(&mut draws, &mut out);
         String::from_utf8_lossy(&out).into_owned()
@@ -197,7 +197,7 @@ fn wanted(source: &RowSource, table: u32, row: u64) -> [String; 4] {
 
 #[cfg(test)]
 mod tests {
-    use crate::oltp::options::Oltp as Options;
+    use crate::oltp::options::OltpOptions;
     use dbdyno_db::{DatabaseAddress, DatabaseServer, null};
     use dbdyno_loadgen::TaskEnd;
     use dbdyno_record::Outcome;
@@ -205,10 +205,13 @@ mod tests {
     use super::*;
     use crate::Context;
 
-    fn setup(options: Options) -> Setup {
+    fn setup(options: OltpOptions) -> OltpSetup {
         let address = DatabaseAddress::Null(null::Options::default());
         let database_server = DatabaseServer { address, capabilities: null::capabilities() };
-        Setup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
+        OltpSetup {
+            options,
+            context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
+        }
     }
 
     /// Returns the end of a test in which two connections changed `rows` each.
@@ -231,14 +234,14 @@ mod tests {
 
     const BEFORE: Contents = Contents { rows: Some(100), k: Some(5000), whole: true };
 
-    fn after(test: Test, options: Options, retries: u64) -> (Option<i128>, Option<i128>) {
+    fn after(test: Test, options: OltpOptions, retries: u64) -> (Option<i128>, Option<i128>) {
         let Contents { rows, k, .. } = BEFORE.after(test, &setup(options), &end(10, retries));
         (rows, k)
     }
 
     #[test]
     fn what_is_certain_after_each_test_and_what_is_not() {
-        let default = Options::default;
+        let default = OltpOptions::default;
         assert_eq!(after(Test::PointSelect, default(), 0), (Some(100), Some(5000)));
         assert_eq!(after(Test::UpdateNonIndex, default(), 0), (Some(100), Some(5000)));
         assert_eq!(after(Test::UpdateIndex, default(), 0), (Some(100), Some(5020)));
@@ -246,20 +249,20 @@ mod tests {
         assert_eq!(after(Test::Insert, default(), 0), (Some(120), None));
         assert_eq!(after(Test::Delete, default(), 0), (Some(80), None));
         assert_eq!(after(Test::ReadWrite, default(), 3), (Some(100), None));
-        let torn = Options { skip_trx: true, ..default() };
+        let torn = OltpOptions { skip_trx: true, ..default() };
         assert_eq!(after(Test::WriteOnly, torn, 0), (None, None));
-        let doubled = Options { secondary: true, ..default() };
+        let doubled = OltpOptions { secondary: true, ..default() };
         assert_eq!(after(Test::WriteOnly, doubled, 0), (None, None));
         let mut lost = end(10, 0);
         lost.tasks[1].unknown_numbers = vec![7];
         assert_eq!(BEFORE.after(Test::Insert, &setup(default()), &lost), Contents::default());
-        let same_k = Options { skip_trx: true, delete_inserts: 0, index_updates: 0, ..default() };
+        let same_k = OltpOptions { skip_trx: true, delete_inserts: 0, index_updates: 0, ..default() };
         assert_eq!(after(Test::WriteOnly, same_k, 0), (Some(100), Some(5000)));
     }
 
     #[test]
     fn where_ids_have_no_row_a_delete_with_its_insert_may_add_one() {
-        let setup = setup(Options::default());
+        let setup = setup(OltpOptions::default());
         let holed = BEFORE.after(Test::Delete, &setup, &end(10, 0));
         assert_eq!((holed.rows, holed.whole), (Some(80), false));
         assert_eq!(holed.after(Test::UpdateIndex, &setup, &end(10, 0)).rows, Some(80));
@@ -273,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_loaded_table_is_known_to_its_last_row() {
-        let options = Options { tables: 2, table_size: 1000, ..Options::default() };
+        let options = OltpOptions { tables: 2, table_size: 1000, ..OltpOptions::default() };
         let setup = setup(options);
         let loaded = Contents::loaded(&setup);
         assert_eq!(loaded.rows, Some(2000));

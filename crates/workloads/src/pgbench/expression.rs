@@ -1,8 +1,8 @@
-//! Expressions of `\set` and `\if`: their parts, and how their values are computed.
+//! Expressions of `\set` and `\if`: their parts, how they are read, and how their values are computed.
 
-use super::random::{self, Draws};
-use super::value::Value;
-use super::variables::Variables;
+use crate::pgbench::random::{self, PgbenchDraws};
+use crate::pgbench::variables::Value;
+use crate::pgbench::variables::{Names, Variables, is_name_sign, name_length};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
@@ -12,12 +12,12 @@ pub(crate) enum Expression {
     Call(Function, Vec<Expression>),
     /// Operators from left to right. The first operand of each is what came before it, so that a sum of
     /// any length is not deep.
-    Chain(Box<Expression>, Vec<Link>),
+    Chain(Box<Expression>, Vec<ChainLink>),
 }
 
 /// An operator of a chain, with its second operand.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Link {
+pub(crate) struct ChainLink {
     function: Function,
     right: Expression,
 }
@@ -68,7 +68,7 @@ pub(crate) enum Function {
 
 /// How many arguments each of the functions takes that a script calls by name. With a seed of its own a
 /// function takes one more.
-pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] = [
+const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] = [
     ("abs", Function::Abs, 1..=1),
     ("debug", Function::Debug, 1..=1),
     ("double", Function::Double, 1..=1),
@@ -95,7 +95,7 @@ pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] 
 impl Expression {
     /// Returns `self`, then an operator with its second operand.
     pub(crate) fn then(self, function: Function, right: Self) -> Self {
-        let link = Link { function, right };
+        let link = ChainLink { function, right };
         match self {
             Self::Chain(first, mut links) => {
                 links.push(link);
@@ -105,7 +105,7 @@ impl Expression {
         }
     }
 
-    pub(crate) fn value(&self, variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
+    pub(crate) fn value(&self, variables: &Variables, draws: &mut PgbenchDraws) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(*value),
             Self::Variable(index) => variables.value(*index),
@@ -113,7 +113,7 @@ impl Expression {
             Self::Call(function, arguments) => strict(*function, arguments, variables, draws),
             Self::Chain(first, links) => {
                 let mut left = first.value(variables, draws)?;
-                for Link { function, right } in links {
+                for ChainLink { function, right } in links {
                     left = match function {
                         Function::And => junction(left, right, false, variables, draws)?,
                         Function::Or => junction(left, right, true, variables, draws)?,
@@ -132,7 +132,7 @@ fn junction(
     right: &Expression,
     decides: bool,
     variables: &Variables,
-    draws: &mut Draws,
+    draws: &mut PgbenchDraws,
 ) -> Result<Value, String> {
     if left == Value::Null || left.to_bool()? == decides {
         return Ok(left);
@@ -143,7 +143,7 @@ fn junction(
     }
 }
 
-fn case(arguments: &[Expression], variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
+fn case(arguments: &[Expression], variables: &Variables, draws: &mut PgbenchDraws) -> Result<Value, String> {
     let (pairs, otherwise) = arguments.as_chunks::<2>();
     for [condition, value] in pairs {
         if condition.value(variables, draws)?.is_true() {
@@ -158,7 +158,7 @@ fn strict(
     function: Function,
     arguments: &[Expression],
     variables: &Variables,
-    draws: &mut Draws,
+    draws: &mut PgbenchDraws,
 ) -> Result<Value, String> {
     let mut first = [Value::Null; 3];
     let mut more = Vec::new();
@@ -176,7 +176,7 @@ fn strict(
 }
 
 /// Returns the value of a function of `given`. It is NULL if one of them is NULL.
-fn applied(function: Function, given: &[Value], draws: &mut Draws) -> Result<Value, String> {
+fn applied(function: Function, given: &[Value], draws: &mut PgbenchDraws) -> Result<Value, String> {
     use Function as F;
     let has_null = given.contains(&Value::Null);
     if has_null && !matches!(function, F::Is | F::IsNot | F::Debug) {
@@ -281,7 +281,11 @@ fn extreme(function: Function, values: impl Iterator<Item = Value> + Clone) -> R
     Ok(found.map_or(Value::Null, |number| Value::Int(*number)))
 }
 
-fn random(function: Function, (a, b, c): (Value, Value, Value), draws: &mut Draws) -> Result<Value, String> {
+fn random(
+    function: Function,
+    (a, b, c): (Value, Value, Value),
+    draws: &mut PgbenchDraws,
+) -> Result<Value, String> {
     let (low, high) = (a.to_int()?, b.to_int()?);
     random::range_problem(low, high)?;
     let drawn = match function {
@@ -291,4 +295,401 @@ fn random(function: Function, (a, b, c): (Value, Value, Value), draws: &mut Draw
         _ => draws.zipfian(low, high, c.to_double()?),
     };
     drawn.map(Value::Int)
+}
+
+/// More brackets and signs within each other would overflow the stack.
+const DEEPEST: u32 = 200;
+
+/// One more than the highest whole number. It may only be negated.
+const BEYOND: u64 = 1 << 63;
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Number(u64),
+    Double(f64),
+    Variable(String),
+    Word(String),
+    Sign(&'static str),
+}
+
+/// How tightly operators bind.
+const OR: u8 = 1;
+const AND: u8 = 2;
+const NOT: u8 = 3;
+const IS: u8 = 4;
+const COMPARE: u8 = 5;
+const BITS: u8 = 6;
+const SUM: u8 = 7;
+const PRODUCT: u8 = 8;
+const UNARY: u8 = 9;
+
+/// Operators after a first operand, how tightly each binds, and whether it swaps its operands. For
+/// `is`, `isnull` and `notnull` only how tightly they bind counts. Longer signs come first.
+const OPERATORS: [(&str, u8, Function, bool); 22] = [
+    ("or", OR, Function::Or, false),
+    ("and", AND, Function::And, false),
+    ("<=", COMPARE, Function::LessOrEqual, false),
+    (">=", COMPARE, Function::LessOrEqual, true),
+    ("<>", COMPARE, Function::Unequal, false),
+    ("!=", COMPARE, Function::Unequal, false),
+    ("<<", BITS, Function::ShiftLeft, false),
+    (">>", BITS, Function::ShiftRight, false),
+    ("<", COMPARE, Function::Less, false),
+    (">", COMPARE, Function::Less, true),
+    ("=", COMPARE, Function::Equal, false),
+    ("+", SUM, Function::Add, false),
+    ("-", SUM, Function::Subtract, false),
+    ("*", PRODUCT, Function::Multiply, false),
+    ("/", PRODUCT, Function::Divide, false),
+    ("%", PRODUCT, Function::Modulo, false),
+    ("&", BITS, Function::BitAnd, false),
+    ("|", BITS, Function::BitOr, false),
+    ("#", BITS, Function::BitXor, false),
+    ("is", IS, Function::Is, false),
+    ("isnull", IS, Function::Is, false),
+    ("notnull", IS, Function::Is, false),
+];
+/// Signs that are no such operators.
+const OTHER_SIGNS: [&str; 4] = ["(", ")", ",", "~"];
+
+/// Parses all of `text`. Variables get indexes into `names`.
+pub(crate) fn expression(text: &str, names: &mut Names) -> Result<Expression, String> {
+    let tokens = tokens(text)?;
+    let mut parser = Parser { tokens, at: 0, depth: 0, names };
+    let expression = parser.operators(OR)?;
+    match parser.tokens.get(parser.at) {
+        None => Ok(expression),
+        Some(token) => Err(unexpected(Some(token))),
+    }
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let second = rest[first.len_utf8()..].chars().next();
+        let (token, length) = if first == ':' && name_length(&rest[1..]) > 0 {
+            let length = 1 + name_length(&rest[1..]);
+            (Token::Variable(rest[1..length].to_owned()), length)
+        } else if first.is_ascii_digit() || first == '.' && second.is_some_and(|sign| sign.is_ascii_digit()) {
+            number(rest)?
+        } else if is_name_sign(first) {
+            let length = name_length(rest);
+            (Token::Word(rest[..length].to_ascii_lowercase()), length)
+        } else {
+            let mut signs = OPERATORS.iter().map(|operator| operator.0).chain(OTHER_SIGNS);
+            let sign = signs.find(|sign| rest.starts_with(sign));
+            let sign = sign.ok_or_else(|| format!("unexpected character \"{first}\""))?;
+            (Token::Sign(sign), sign.len())
+        };
+        tokens.push(token);
+        rest = rest[length..].trim_start();
+    }
+    Ok(tokens)
+}
+
+/// Parses a number: `12`, `1.5`, `.5`, `1e-3`.
+fn number(text: &str) -> Result<(Token, usize), String> {
+    let digits = |text: &str| text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
+    let mut length = digits(text);
+    let whole = length;
+    if text[length..].starts_with('.') {
+        length += 1 + digits(&text[length + 1..]);
+    }
+    if text[length..].starts_with(['e', 'E']) {
+        let signed = usize::from(text[length + 1..].starts_with(['+', '-']));
+        let exponent = digits(&text[length + 1 + signed..]);
+        if exponent > 0 {
+            length += 1 + signed + exponent;
+        }
+    }
+    let token = if length == whole {
+        let number = text[..whole].parse().ok().filter(|number| *number <= BEYOND);
+        Token::Number(number.ok_or("bigint constant overflow")?)
+    } else {
+        Token::Double(text[..length].parse().map_err(|_| "double constant overflow")?)
+    };
+    Ok((token, length))
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: u32,
+    names: &'a mut Names,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    /// Returns the sign or word that comes next.
+    fn next_text(&self) -> Option<&str> {
+        match self.peek()? {
+            Token::Sign(sign) => Some(sign),
+            Token::Word(word) => Some(word),
+            Token::Number(_) | Token::Double(_) | Token::Variable(_) => None,
+        }
+    }
+
+    /// Takes the next token if it is this sign or word. The result is whether it is.
+    fn takes(&mut self, text: &str) -> bool {
+        let is_next = self.next_text() == Some(text);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn expects(&mut self, text: &str) -> Result<(), String> {
+        if self.takes(text) { Ok(()) } else { Err(unexpected(self.peek())) }
+    }
+
+    /// Parses operands joined by operators that bind at least as tightly as `least`.
+    fn operators(&mut self, least: u8) -> Result<Expression, String> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(format!("more than {DEEPEST} expressions within each other"));
+        }
+        let mut left = self.operand()?;
+        // Comparisons and IS cannot be chained: `a < b < c` is no expression.
+        let mut most = UNARY;
+        while let Some((operator, precedence, function, swaps)) =
+            self.operator().filter(|(_, precedence, ..)| (least..=most).contains(precedence))
+        {
+            self.at += 1;
+            left = if precedence == IS {
+                self.is(left, operator)?
+            } else {
+                let right = self.operators(precedence + 1)?;
+                if swaps { Expression::Call(function, vec![right, left]) } else { left.then(function, right) }
+            };
+            if matches!(precedence, IS | COMPARE) {
+                most = precedence - 1;
+            }
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    /// Returns the row of the operator that comes next.
+    fn operator(&self) -> Option<(&'static str, u8, Function, bool)> {
+        let next = self.next_text()?;
+        OPERATORS.into_iter().find(|(operator, ..)| *operator == next)
+    }
+
+    /// Parses `IS [NOT] NULL
+    ///
+    /// TRUE
+    ///
+    /// FALSE`, `ISNULL`, `NOTNULL`.
+    fn is(&mut self, left: Expression, operator: &str) -> Result<Expression, String> {
+        let (negated, value) = match operator {
+            "isnull" => (false, Value::Null),
+            "notnull" => (true, Value::Null),
+            _ => {
+                let negated = self.takes("not");
+                let value = match self.peek() {
+                    Some(Token::Word(word)) => constant(word),
+                    _ => None,
+                };
+                let value = value.ok_or_else(|| unexpected(self.peek()))?;
+                self.at += 1;
+                (negated, value)
+            }
+        };
+        let function = if negated { Function::IsNot } else { Function::Is };
+        Ok(left.then(function, Expression::Constant(value)))
+    }
+
+    fn operand(&mut self) -> Result<Expression, String> {
+        let Some(token) = self.peek().cloned() else { return Err(unexpected(None)) };
+        self.at += 1;
+        match token {
+            Token::Number(number) => match i64::try_from(number) {
+                Ok(number) => Ok(Expression::Constant(Value::Int(number))),
+                Err(_) => Err("bigint constant overflow".to_owned()),
+            },
+            Token::Double(number) => Ok(Expression::Constant(Value::Double(number))),
+            Token::Variable(name) => Ok(Expression::Variable(self.names.index(&name))),
+            Token::Sign("(") => {
+                let inner = self.operators(OR)?;
+                self.expects(")").map(|()| inner)
+            }
+            Token::Sign("+") => self.operators(UNARY),
+            Token::Sign("-") if self.peek() == Some(&Token::Number(BEYOND)) => {
+                self.at += 1;
+                Ok(Expression::Constant(Value::Int(i64::MIN)))
+            }
+            Token::Sign("-") => {
+                let right = self.operators(UNARY)?;
+                Ok(Expression::Call(Function::Subtract, vec![Expression::Constant(Value::Int(0)), right]))
+            }
+            Token::Sign("~") => {
+                let right = self.operators(UNARY)?;
+                Ok(Expression::Call(Function::BitXor, vec![Expression::Constant(Value::Int(-1)), right]))
+            }
+            Token::Word(word) => self.word(&word),
+            Token::Sign(_) => Err(unexpected(Some(&token))),
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Result<Expression, String> {
+        if let Some(value) = constant(word) {
+            return Ok(Expression::Constant(value));
+        }
+        match word {
+            "not" => Ok(Expression::Call(Function::Not, vec![self.operators(NOT)?])),
+            "case" => self.case(),
+            word => self.call(word),
+        }
+    }
+
+    fn case(&mut self) -> Result<Expression, String> {
+        let mut arguments = Vec::new();
+        while self.takes("when") {
+            arguments.push(self.operators(OR)?);
+            self.expects("then")?;
+            arguments.push(self.operators(OR)?);
+        }
+        if arguments.is_empty() {
+            return Err(unexpected(self.peek()));
+        }
+        arguments.push(if self.takes("else") {
+            self.operators(OR)?
+        } else {
+            Expression::Constant(Value::Null)
+        });
+        self.expects("end").map(|()| Expression::Call(Function::Case, arguments))
+    }
+
+    fn call(&mut self, name: &str) -> Result<Expression, String> {
+        self.expects("(")?;
+        let known = NAMED.iter().find(|(own, ..)| *own == name);
+        let (_, function, numbers) = known.ok_or_else(|| {
+            let names = NAMED.iter().map(|(own, ..)| *own).collect::<Vec<_>>().join(", ");
+            format!("unexpected function name \"{name}\"; there are {names}")
+        })?;
+        let mut arguments = Vec::new();
+        while !self.takes(")") {
+            if !arguments.is_empty() {
+                self.expects(",")?;
+            }
+            arguments.push(self.operators(OR)?);
+        }
+        if !numbers.contains(&arguments.len()) {
+            return Err(format!("unexpected number of arguments of {name}: {}", arguments.len()));
+        }
+        let has_seed = matches!(function, Function::Fnv1a | Function::Murmur2 | Function::Permute);
+        if has_seed && arguments.len() < *numbers.end() {
+            arguments.push(Expression::Variable(self.names.index("default_seed")));
+        }
+        Ok(Expression::Call(*function, arguments))
+    }
+}
+
+fn constant(word: &str) -> Option<Value> {
+    match word {
+        "null" => Some(Value::Null),
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        _ => None,
+    }
+}
+
+fn unexpected(token: Option<&Token>) -> String {
+    let text = match token {
+        None => return "syntax error at the end of the expression".to_owned(),
+        Some(Token::Number(number)) => number.to_string(),
+        Some(Token::Double(number)) => number.to_string(),
+        Some(Token::Variable(name)) => format!(":{name}"),
+        Some(Token::Word(word)) => word.clone(),
+        Some(Token::Sign(sign)) => (*sign).to_owned(),
+    };
+    format!("syntax error at \"{text}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Philox;
+    use crate::pgbench::random::PgbenchDraws;
+    use crate::pgbench::variables::Variables;
+
+    fn shown(text: &str) -> String {
+        let mut names = Names::default();
+        let found = expression(text, &mut names).and_then(|expression| {
+            let mut variables = Variables::new(Arc::new(names.clone()));
+            variables.set_named("x", "7");
+            variables.set_named("t", "true");
+            variables.set_named("bad", "abc");
+            variables.set_named("default_seed", "5432");
+            expression.value(&variables, &mut PgbenchDraws::new(Philox::new(1, 1)))
+        });
+        match found {
+            Ok(value) => {
+                let mut out = Vec::new();
+                value.write(&mut out);
+                String::from_utf8(out).unwrap()
+            }
+            Err(problem) => format!("error: {problem}"),
+        }
+    }
+
+    /// These are expressions with the values that Debian's pgbench gives for them. `servers/pgbench.rs`
+    /// compares them with it.
+    #[test]
+    fn expressions_have_the_values_of_the_original() {
+        for line in include_str!("expressions.txt").lines() {
+            let (text, value) = line.split_once(" => ").unwrap();
+            assert_eq!(shown(text), value, "{text}");
+        }
+    }
+
+    /// The test runs on the stack of a load thread.
+    #[test]
+    fn an_expression_is_as_long_as_it_likes() {
+        let many = |first: &str, more: &str| format!("{first}{}", more.repeat(100_000));
+        for (text, value) in [
+            (many("1", " + 1"), "100001"),
+            (many("1", " - 2 * :x"), "-1399999"),
+            (many("true", " and 1 < 2"), "true"),
+            (many("false", " or false"), "false"),
+            (many("1", " + 1 >= 2 and 1") + " >= 0", "true"),
+            (format!("greatest(1{})", ", 2".repeat(100_000)), "2"),
+            (format!("case {} end", "when false then 1 ".repeat(100_000)), "NULL"),
+        ] {
+            let found = std::thread::Builder::new().stack_size(2 << 20).spawn(move || shown(&text));
+            assert_eq!(found.unwrap().join().unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, problem) in [
+            ("1 +", "error: syntax error at the end of the expression"),
+            ("1 2", "error: syntax error at \"2\""),
+            ("1 < 2 < 3", "error: syntax error at \"<\""),
+            ("nix(1)", "error: unexpected function name \"nix\"; there are abs"),
+            ("abs(1, 2)", "error: unexpected number of arguments of abs: 2"),
+            ("9223372036854775808", "error: bigint constant overflow"),
+            ("9223372036854775807 + 1", "error: bigint add out of range"),
+            ("(-9223372036854775808) / -1", "error: bigint div out of range"),
+            ("1 / 0", "error: division by zero"),
+            (":y", "error: undefined variable \"y\""),
+            (":bad + 1", "error: malformed variable \"bad\" value: \"abc\""),
+            ("not 1", "error: cannot coerce int to boolean"),
+            ("permute(1, 0)", "error: permute size parameter must be greater than zero"),
+            ("case end", "error: syntax error at \"end\""),
+            ("1 $ 2", "error: unexpected character \"$\""),
+        ] {
+            assert!(shown(text).starts_with(problem), "{text}: {}", shown(text));
+        }
+        assert!(shown(&"(".repeat(100_000)).contains("more than 200"));
+        assert!(shown(&"-".repeat(100_000)).contains("more than 200"));
+        assert!(shown(&"not ".repeat(100_000)).contains("more than 200"));
+        assert!(shown(&"abs(".repeat(100_000)).contains("more than 200"));
+        assert!(shown(&"case when ".repeat(100_000)).contains("more than 200"));
+    }
 }

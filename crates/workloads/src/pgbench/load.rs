@@ -7,10 +7,10 @@ use std::sync::Arc;
 use dbdyno_db::{Capabilities, RowStream};
 use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
-use super::Setup;
-use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
-use super::options::{PartitionMethod, Pgbench};
+use super::PgbenchSetup;
+use super::options::{PartitionMethod, PgbenchOptions};
 use crate::connection::{Connection, changed, of_load};
+use crate::pgbench::sources::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
 
 /// Accounts that are sent at once: about 1 MB, or the rows of one INSERT where rows cannot be streamed.
 const STREAMED: u64 = 20_000;
@@ -26,7 +26,7 @@ pub(crate) enum LoadOperation {
     Accounts(RangeInclusive<u64>),
 }
 
-pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
+pub(crate) fn load_operations(setup: &PgbenchSetup) -> Vec<LoadOperation> {
     let capabilities = &setup.context.database_server.capabilities;
     let options = &setup.options;
     let scale = u64::from(options.scale);
@@ -63,7 +63,7 @@ pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
                 ]));
             }
             'v' if !capabilities.gather_statistics.is_empty() => {
-                let gather = |table: &super::builtin::Table| {
+                let gather = |table: &crate::pgbench::sources::PgbenchTable| {
                     format!("{} {}", capabilities.gather_statistics, table.name)
                 };
                 all.push(LoadOperation::Statements(TABLES.iter().map(gather).collect()));
@@ -86,10 +86,10 @@ pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
     all
 }
 
-fn creations(setup: &Setup) -> Vec<String> {
+fn creations(setup: &PgbenchSetup) -> Vec<String> {
     let capabilities = &setup.context.database_server.capabilities;
     let (options, has_keys) = (&setup.options, setup.options.init_steps.contains('p'));
-    let create = |table: &super::builtin::Table| {
+    let create = |table: &crate::pgbench::sources::PgbenchTable| {
         let number = if options.scale >= LARGE_SCALE { "bigint" } else { "int" };
         let columns = table.columns.replace("AID", number);
         // Where no key can be added later, it is there from the start.
@@ -110,7 +110,7 @@ fn creations(setup: &Setup) -> Vec<String> {
 }
 
 /// Returns what the load asks for that the server does not have.
-pub(crate) fn lacks(setup: &Setup) -> Option<String> {
+pub(crate) fn lacks(setup: &PgbenchSetup) -> Option<String> {
     let options = &setup.options;
     let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
     let (name, _) = asks.into_iter().find(|(_, is_asked)| *is_asked)?;
@@ -120,7 +120,7 @@ pub(crate) fn lacks(setup: &Setup) -> Option<String> {
 }
 
 /// Returns the partitions of the accounts. The first and the last range are open.
-fn partitions(options: &Pgbench) -> impl Iterator<Item = String> {
+fn partitions(options: &PgbenchOptions) -> impl Iterator<Item = String> {
     let (count, fillfactor) = (u64::from(options.partitions), options.fillfactor);
     let size = (ACCOUNTS * u64::from(options.scale)).div_ceil(count.max(1));
     let (unlogged, method) = (unlogged(options), options.partition_method);
@@ -143,7 +143,7 @@ fn partitions(options: &Pgbench) -> impl Iterator<Item = String> {
     })
 }
 
-const fn unlogged(options: &Pgbench) -> &'static str {
+const fn unlogged(options: &PgbenchOptions) -> &'static str {
     if options.unlogged_tables { " unlogged" } else { "" }
 }
 
@@ -172,15 +172,15 @@ fn small_tables(scale: u64) -> Vec<String> {
     branches.into_iter().chain(tellers).collect()
 }
 
-pub struct LoadTask {
+pub struct PgbenchLoadTask {
     connection: Connection,
     operations: Vec<LoadOperation>,
     stream: bool,
     text: String,
 }
 
-impl LoadTask {
-    pub(crate) fn new(setup: &Arc<Setup>) -> Self {
+impl PgbenchLoadTask {
+    pub(crate) fn new(setup: &Arc<PgbenchSetup>) -> Self {
         let database_server = &setup.context.database_server;
         Self {
             connection: Connection::new(database_server, "load"),
@@ -191,7 +191,7 @@ impl LoadTask {
     }
 }
 
-impl ConnectionTask for LoadTask {
+impl ConnectionTask for PgbenchLoadTask {
     async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await
     }
@@ -258,8 +258,9 @@ mod tests {
         const SCALE: u32 = 25_000;
         let mut context = summaries::context();
         context.database_server.capabilities = postgres::capabilities();
-        let options = Pgbench { scale: SCALE, init_steps: "tg".to_owned(), ..Pgbench::default() };
-        let operations = load_operations(&Setup::new(&options, context, None));
+        let options =
+            PgbenchOptions { scale: SCALE, init_steps: "tg".to_owned(), ..PgbenchOptions::default() };
+        let operations = load_operations(&PgbenchSetup::new(&options, context, None));
         let LoadOperation::Statements(created) = &operations[0] else { panic!("{:?}", operations[0]) };
         let accounts = created.iter().find(|sql| sql.starts_with("create table pgbench_accounts(")).unwrap();
         assert!(accounts.contains("aid bigint"), "{accounts}");
@@ -276,17 +277,21 @@ mod tests {
     /// The statements are those of the original, with which `servers/pgbench.rs` compares them.
     #[test]
     fn ranges_hold_all_numbers_once() {
-        let options = Pgbench { partitions: 3, unlogged_tables: true, ..Pgbench::default() };
+        let options = PgbenchOptions { partitions: 3, unlogged_tables: true, ..PgbenchOptions::default() };
         insta::assert_snapshot!(partitions(&options).collect::<Vec<_>>().join("\n"), @r"
         create unlogged table pgbench_accounts_1 partition of pgbench_accounts for values from (minvalue) to (33335) with (fillfactor=100)
         create unlogged table pgbench_accounts_2 partition of pgbench_accounts for values from (33335) to (66669) with (fillfactor=100)
         create unlogged table pgbench_accounts_3 partition of pgbench_accounts for values from (66669) to (maxvalue) with (fillfactor=100)
         ");
-        let hashed = Pgbench { partitions: 2, partition_method: PartitionMethod::Hash, ..Pgbench::default() };
+        let hashed = PgbenchOptions {
+            partitions: 2,
+            partition_method: PartitionMethod::Hash,
+            ..PgbenchOptions::default()
+        };
         insta::assert_snapshot!(partitions(&hashed).collect::<Vec<_>>().join("\n"), @r"
         create table pgbench_accounts_1 partition of pgbench_accounts for values with (modulus 2, remainder 0) with (fillfactor=100)
         create table pgbench_accounts_2 partition of pgbench_accounts for values with (modulus 2, remainder 1) with (fillfactor=100)
         ");
-        assert_eq!(partitions(&Pgbench::default()).count(), 0);
+        assert_eq!(partitions(&PgbenchOptions::default()).count(), 0);
     }
 }

@@ -3,18 +3,14 @@
 //! A transaction is one pass over a script, drawn by weight. The code is written from pgbench's manual
 //! and the formulas in its source. Where it differs, `deviations.toml` says so in every record.
 
-mod builtin;
 mod expression;
-mod listener;
 mod load;
 pub mod options;
-mod parser;
 mod random;
 mod script;
 mod sources;
 mod steps;
 mod task;
-mod value;
 mod variables;
 mod verify;
 
@@ -28,30 +24,30 @@ use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value as Json, json};
 
-pub use self::builtin::{BUILTINS, Builtin, builtin};
-pub use self::listener::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
-use self::load::LoadTask;
-use self::options::{PartitionMethod, Pgbench as Options, Vacuum};
+use self::load::PgbenchLoadTask;
+use self::options::{PartitionMethod, PgbenchOptions, Vacuum};
 use self::script::Action;
 use self::sources::{CLIENT, SCALE, SEEDS, Scripts};
-use self::steps::ScriptStep;
-use self::task::ScriptTask;
-use self::value::Value;
+use self::steps::PgbenchStep;
+use self::task::PgbenchTask;
 use self::variables::Variables;
 use self::verify::Balances;
-use crate::any_task::any_task;
+use crate::connection::any_task;
 use crate::deviations::of_rows;
+use crate::pgbench::variables::Value;
 use crate::step::{Cell, StepOptions};
-use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, sql_checks};
+use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, checks};
+pub use sources::{BUILTINS, Builtin, builtin};
+pub use task::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
 
 any_task! {
-    Load(Box<LoadTask>),
-    Run(Box<ScriptTask>),
+    Load(Box<PgbenchLoadTask>),
+    Run(Box<PgbenchTask>),
 }
 
 /// What all connections of a cell must know.
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct PgbenchSetup {
+    pub(crate) options: PgbenchOptions,
     pub(crate) context: Context,
     pub(crate) scripts: Result<Scripts, String>,
     scale: AtomicU64,
@@ -66,8 +62,8 @@ pub struct Alone {
     pub latency_limit: Option<Duration>,
 }
 
-impl Setup {
-    fn new(options: &Options, context: Context, alone: Option<Alone>) -> Arc<Self> {
+impl PgbenchSetup {
+    fn new(options: &PgbenchOptions, context: Context, alone: Option<Alone>) -> Arc<Self> {
         // END is a word of PostgreSQL and SQLite.
         let knows_end = context.database_server.capabilities.key_source != KeySource::TableCounter;
         let scripts = options.scripts(if knows_end { "END" } else { "COMMIT" });
@@ -80,7 +76,7 @@ impl Setup {
     }
 
     /// Gives a connection the variables that do not come from its scripts.
-    pub(crate) fn give_variables(&self, client: u32, variables: &mut Variables) {
+    fn give_variables(&self, client: u32, variables: &mut Variables) {
         let seed = self.context.draws;
         let [high, low, ..] = Philox::new(seed, 0).at(0, 0, 0);
         variables.give(SCALE, Value::Int(self.scale() as i64));
@@ -95,20 +91,20 @@ impl Setup {
         }
     }
 
-    pub(crate) fn script_names(&self) -> Vec<&'static str> {
+    fn script_names(&self) -> Vec<&'static str> {
         let scripts = self.scripts.iter().flat_map(|scripts| &scripts.list);
         scripts.map(|source| sources::kept(source.name.clone())).collect()
     }
 
     /// Returns the index of a command among those of [`ScriptInfo`].
-    pub(crate) fn command_index(&self, (script, command): (usize, usize)) -> usize {
+    fn command_index(&self, (script, command): (usize, usize)) -> usize {
         let source = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script));
         let before = source.map_or(&[][..], |source| &source.commands[..command]);
         before.iter().filter(|command| !command.text.is_empty()).count()
     }
 
     /// Returns what a command is counted under: script, number and first word.
-    pub(crate) fn command_name(&self, (script, command): (usize, usize)) -> &'static str {
+    fn command_name(&self, (script, command): (usize, usize)) -> &'static str {
         let Some(source) = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script)) else {
             return "";
         };
@@ -122,8 +118,8 @@ impl Setup {
 }
 
 pub struct Pgbench {
-    setup: Arc<Setup>,
-    steps: Vec<ScriptStep>,
+    setup: Arc<PgbenchSetup>,
+    steps: Vec<PgbenchStep>,
     /// Balances before the step that runs.
     balances: Option<Balances>,
 }
@@ -148,11 +144,11 @@ pub struct ScriptInfo {
 
 impl Pgbench {
     /// Returns the workload outside of a plan, with the times of every command.
-    pub fn alone(options: &Options, context: Context, alone: Alone) -> Result<Self, String> {
+    pub fn alone(options: &PgbenchOptions, context: Context, alone: Alone) -> Result<Self, String> {
         if let Some((_, problem)) = options::values_problem(options) {
             return Err(problem);
         }
-        let setup = Setup::new(options, context, Some(alone));
+        let setup = PgbenchSetup::new(options, context, Some(alone));
         setup.scripts.as_ref().map_err(Clone::clone)?;
         Ok(Self { setup, steps: options.list(), balances: None })
     }
@@ -242,7 +238,7 @@ impl Pgbench {
     fn sources(&self) -> Result<Work> {
         let scripts = self.scripts_read()?;
         let texts = scripts.list.iter().map(|source| (source.given.clone(), json!(source.text)));
-        Ok(crate::sources::read(&scripts.hash(), texts.collect()))
+        Ok(crate::workload::read(&scripts.hash(), texts.collect()))
     }
 
     /// Returns whether balances are compared. Only the original's own scripts keep them.
@@ -269,14 +265,14 @@ impl Workload for Pgbench {
         transport: "as its command line says: a unix socket by default",
     };
 
-    type Options = Options;
+    type Options = PgbenchOptions;
     type ConnectionTask = AnyTask;
 
-    fn follows(_: &Options) -> &'static str {
+    fn follows(_: &PgbenchOptions) -> &'static str {
         "pgbench of PostgreSQL 15"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
+    fn deviations(options: &PgbenchOptions) -> Vec<Deviation> {
         let settles = options.has_load() && options.settling().after_steps().is_some();
         let mut values = options.values();
         values.insert("loads".to_owned(), json!(options.has_load()));
@@ -284,12 +280,12 @@ impl Workload for Pgbench {
         of_rows(include_str!("deviations.toml"), &values)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
-        Self { setup: Setup::new(options, context, None), steps: options.list(), balances: None }
+    fn new(options: &PgbenchOptions, context: Context) -> Self {
+        Self { setup: PgbenchSetup::new(options, context, None), steps: options.list(), balances: None }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context, .. } = &*self.setup;
+    fn cell(&self) -> Cell<'_, PgbenchOptions> {
+        let PgbenchSetup { options, context, .. } = &*self.setup;
         Cell { options, context, steps: &self.steps }
     }
 
@@ -305,9 +301,9 @@ impl Workload for Pgbench {
             if self.setup.options.use_existing && self.is_balanced() {
                 self.find_scale(session).await?;
             }
-            let Setup { options, context, .. } = &*self.setup;
+            let PgbenchSetup { options, context, .. } = &*self.setup;
             let step = &self.steps[index].name;
-            works.extend(sql_checks::before(context, &options.checks, step, session).await?);
+            works.extend(checks::before(context, &options.checks, step, session).await?);
             works.extend(self.make_ready(session).await?);
             if self.is_balanced() {
                 self.balances = Some(Balances::read(session).await?);
@@ -330,7 +326,7 @@ impl Workload for Pgbench {
             None if self.steps[index].kind.is_none() => verify::loaded(&self.setup, session).await?,
             None => Vec::new(),
         };
-        checks.extend(sql_checks::compare(&self.setup.options.checks, session).await?);
+        checks.extend(checks::compare(&self.setup.options.checks, session).await?);
         Ok(checks)
     }
 }

@@ -9,16 +9,16 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOpt
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::builtin::ACCOUNTS;
 use super::sources;
 use super::steps::ACCOUNT_BYTES;
 use super::variables::{is_name, no_name};
-use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
-use crate::oltp::check;
-use crate::oltp::options::{Oltp, OltpArrivals};
+use crate::checks::{self, SqlCheck};
+use crate::oltp::options;
+use crate::oltp::options::{OltpArrivals, OltpOptions};
+use crate::options::{ConcurrencyLevels, concurrency_levels};
 use crate::options::{first_problem, schema_problem};
+use crate::pgbench::sources::ACCOUNTS;
 use crate::settle::Settle;
-use crate::sql_checks::{self, SqlCheck};
 use crate::step::{StepOptions, forecast, outlines};
 
 named! {
@@ -60,8 +60,8 @@ with_defaults! {
     /// `[workload.pgbench]`: scripts of pgbench, its own and yours. A step for each number of
     /// connections and each rate.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Pgbench {
+    #[serde(rename = "Pgbench", deny_unknown_fields, default)]
+    pub struct PgbenchOptions {
         /// Files, or `tpcb-like`, `simple-update` and `select-only`; with `@N` a script is drawn N
         /// times as often as with `@1`.
         pub files: Vec<String> = vec!["tpcb-like".to_owned()],
@@ -134,10 +134,10 @@ with_defaults! {
     }
 }
 
-impl Pgbench {
+impl PgbenchOptions {
     /// Returns the options of the classic tests that mean the same: sweeps, times, arrivals.
-    pub(crate) fn shared(&self) -> Oltp {
-        Oltp {
+    pub(crate) fn shared(&self) -> OltpOptions {
+        OltpOptions {
             connections: self.connections.clone(),
             time: self.time,
             warmup: if self.transactions.is_some() { PlanDuration(Duration::ZERO) } else { self.warmup },
@@ -145,7 +145,7 @@ impl Pgbench {
             rates: self.rates.clone(),
             max_backlog: self.max_backlog,
             time_cap: self.time_cap,
-            ..Oltp::default()
+            ..OltpOptions::default()
         }
     }
 
@@ -174,10 +174,10 @@ impl Pgbench {
 /// Letters of `init_steps`.
 const INIT_STEPS: &str = "dtgGvpf";
 
-impl WorkloadOptions for Pgbench {
+impl WorkloadOptions for PgbenchOptions {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         values_problem(self)
-            .or_else(|| sql_checks::problem(&self.checks))
+            .or_else(|| checks::problem(&self.checks))
             .or_else(|| self.scripts("END").err().map(|problem| ("files", problem)))
             .or_else(|| data_problem(self, false))
     }
@@ -208,13 +208,13 @@ impl WorkloadOptions for Pgbench {
 }
 
 /// Returns the first value that is out of its range, or does not go with another.
-pub(crate) fn values_problem(options: &Pgbench) -> Option<Mistake> {
+pub(crate) fn values_problem(options: &PgbenchOptions) -> Option<Mistake> {
     schema_problem(options)
         .or_else(|| words_problem(options))
-        .or_else(|| check::rates_problem(&options.shared()))
+        .or_else(|| options::rates_problem(&options.shared()))
 }
 
-fn words_problem(options: &Pgbench) -> Option<Mistake> {
+fn words_problem(options: &PgbenchOptions) -> Option<Mistake> {
     if let Some(letter) = options.init_steps.chars().find(|letter| !INIT_STEPS.contains(*letter)) {
         let message = format!("init_steps holds {letter}, but must be letters of {INIT_STEPS}");
         return Some(("init_steps", message));

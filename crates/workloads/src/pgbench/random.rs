@@ -4,8 +4,8 @@
 use std::f64::consts::PI;
 
 use crate::Philox;
-use crate::oltp::draws;
-use crate::oltp::scramble::mixed;
+use crate::oltp::distribution::mixed;
+use crate::oltp::operation;
 
 /// Lowest parameter of a gaussian, and the range of a zipfian's.
 const LEAST_GAUSSIAN: f64 = 2.0;
@@ -13,19 +13,19 @@ const ZIPFIAN: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 
 /// The draws of one transaction, in their order.
 #[derive(Debug)]
-pub(crate) struct Draws {
+pub(crate) struct PgbenchDraws {
     stream: Philox,
-    draws: draws::Draws,
+    draws: operation::OltpDraws,
 }
 
-impl Draws {
+impl PgbenchDraws {
     pub(crate) fn new(stream: Philox) -> Self {
-        Self { draws: draws::Draws::new(&stream, 0, 0), stream }
+        Self { draws: operation::OltpDraws::new(&stream, 0, 0), stream }
     }
 
     /// Goes to the first draw of transaction `number` of `client`.
     pub(crate) fn begin(&mut self, client: u32, number: u64) {
-        self.draws = draws::Draws::new(&self.stream, client, number);
+        self.draws = operation::OltpDraws::new(&self.stream, client, number);
     }
 
     /// Returns a uniform number in `[0, 1)`.
@@ -200,8 +200,8 @@ mod tests {
         assert_eq!(all, (0..1000).collect());
     }
 
-    fn counts(draws: usize, mut draw: impl FnMut(&mut Draws) -> i64) -> HashMap<i64, f64> {
-        let mut source = Draws::new(Philox::new(1, 2));
+    fn counts(draws: usize, mut draw: impl FnMut(&mut PgbenchDraws) -> i64) -> HashMap<i64, f64> {
+        let mut source = PgbenchDraws::new(Philox::new(1, 2));
         let mut counts = HashMap::new();
         for number in 0..draws {
             source.begin(3, number as u64);
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn parameters_outside_their_ranges_are_refused() {
-        let mut draws = Draws::new(Philox::new(1, 2));
+        let mut draws = PgbenchDraws::new(Philox::new(1, 2));
         assert!(draws.gaussian(1, 2, 1.9).is_err() && draws.zipfian(1, 2, 1.0).is_err());
         assert!(draws.exponential(1, 2, 0.0).is_err() && draws.exponential(1, 2, f64::NAN).is_err());
         assert_eq!(range_problem(2, 1).unwrap_err(), "empty range given to random");

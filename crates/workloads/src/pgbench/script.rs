@@ -1,9 +1,9 @@
 //! Parses scripts of pgbench: SQL up to `;`, and commands that begin with a backslash.
 
 use super::expression::Expression;
-use super::parser::expression;
-use super::value::Value;
 use super::variables::{Names, is_name, is_name_sign, name_length, no_name};
+use crate::pgbench::expression::expression;
+use crate::pgbench::variables::Value;
 
 /// What becomes of a COPY whose rows would go over the connection, in pgbench's words.
 pub(crate) const NO_COPY: &str =
@@ -263,7 +263,7 @@ fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
 }
 
 /// A choice that is not over yet.
-struct Open {
+struct OpenChoice {
     /// The condition for which it is not yet known where the script continues if it is false.
     condition: Option<usize>,
     /// Ends of branches, which continue after the choice.
@@ -273,7 +273,7 @@ struct Open {
 struct Reader<'a> {
     names: &'a mut Names,
     commands: Vec<Command>,
-    open: Vec<Open>,
+    open: Vec<OpenChoice>,
     /// The line where a pipeline began.
     pipeline: Option<u32>,
 }
@@ -310,7 +310,7 @@ impl Reader<'_> {
             }
             "sleep" => self.sleep(rest)?,
             "if" => {
-                self.open.push(Open { condition: Some(self.commands.len()), ends: Vec::new() });
+                self.open.push(OpenChoice { condition: Some(self.commands.len()), ends: Vec::new() });
                 Action::Unless(self.condition(name, rest)?, 0)
             }
             "elif" => {

@@ -7,30 +7,30 @@ use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::load::{LoadTask, load_operations};
-use super::options::Pgbench;
+use super::load::{PgbenchLoadTask, load_operations};
+use super::options::PgbenchOptions;
 use super::script::Action;
 use super::sources::names_of;
-use super::task::{ScriptTask, StepDraws};
-use super::{AnyTask, Setup};
+use super::task::{PgbenchTask, StepDraws};
+use super::{AnyTask, PgbenchSetup};
 use crate::oltp::steps::schedule;
 use crate::settle::Settle;
-use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
+use crate::step::{add_run, clients, kind_spec, step_spec, stream};
 use crate::{Tasks, planned};
 
 /// Bytes of an account with its key.
 pub(crate) const ACCOUNT_BYTES: u64 = 150;
 
 /// A step with the connections and the rate of its run. The load has none.
-pub(crate) type ScriptStep = Step<Option<(u32, Option<u32>)>>;
+pub(crate) type PgbenchStep = Step<Option<(u32, Option<u32>)>>;
 
-impl StepOptions for Pgbench {
+impl StepOptions for PgbenchOptions {
     type Kind = Option<(u32, Option<u32>)>;
 
     const PREPARED: &'static str = "server";
 
-    fn list(&self) -> Vec<ScriptStep> {
+    fn list(&self) -> Vec<PgbenchStep> {
         let load = self.has_load().then(|| {
             let accounts = self.accounts();
             let detail = format!("{accounts} accounts");
@@ -57,12 +57,12 @@ impl StepOptions for Pgbench {
     }
 }
 
-impl ScriptStep {
-    pub(crate) fn tasks(&self, setup: &Arc<Setup>) -> Tasks<AnyTask> {
+impl PgbenchStep {
+    pub(crate) fn tasks(&self, setup: &Arc<PgbenchSetup>) -> Tasks<AnyTask> {
         let Some((connections, rate)) = self.kind else {
             let spec = TaskSpec::in_turn(1, load_operations(setup).len() as u64);
             let own = Arc::clone(setup);
-            return vec![planned(spec, move || AnyTask::Load(Box::new(LoadTask::new(&own))))];
+            return vec![planned(spec, move || AnyTask::Load(Box::new(PgbenchLoadTask::new(&own))))];
         };
         let step_draws =
             StepDraws { stream: stream(&self.name, setup.context.draws), is_shared: rate.is_some() };
@@ -76,12 +76,12 @@ impl ScriptStep {
         let task = |client: u32| {
             let own = Arc::clone(setup);
             let spec = TaskSpec::new(1 + client / per_client, arrivals.clone(), limit);
-            planned(spec, move || AnyTask::Run(Box::new(ScriptTask::new(own, step_draws, client))))
+            planned(spec, move || AnyTask::Run(Box::new(PgbenchTask::new(own, step_draws, client))))
         };
         (0..connections).map(task).collect()
     }
 
-    fn arrivals(&self, setup: &Setup) -> Arrivals {
+    fn arrivals(&self, setup: &PgbenchSetup) -> Arrivals {
         let Some((_, Some(rate))) = self.kind else { return Arrivals::Closed };
         let options = &setup.options;
         let schedule =
@@ -92,7 +92,7 @@ impl ScriptStep {
         }))
     }
 
-    pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
+    pub(crate) fn spec(&self, setup: &PgbenchSetup) -> StepSpec {
         let (kind, unit, label, connections, clients) = match self.kind {
             None => ("load", Unit::Rows, "rows/s", 1, 1),
             Some((connections, rate)) => {
@@ -110,7 +110,7 @@ impl ScriptStep {
         step_spec((&self.name, clients), (unit, label), is_timed, kind_spec, self.options(setup))
     }
 
-    fn options(&self, setup: &Setup) -> Map<String, Value> {
+    fn options(&self, setup: &PgbenchSetup) -> Map<String, Value> {
         let options = &setup.options;
         let mut map = Map::from_iter([
             ("scale".to_owned(), json!(setup.scale())),
@@ -130,7 +130,7 @@ impl ScriptStep {
 }
 
 /// Returns each script with its weight and its statements.
-fn described(setup: &Setup) -> String {
+fn described(setup: &PgbenchSetup) -> String {
     let Ok(scripts) = &setup.scripts else { return setup.options.files.join("; ") };
     let one = |source: &super::sources::Source| {
         let commands = source.commands.iter().filter(|command| !command.text.is_empty());
@@ -141,7 +141,7 @@ fn described(setup: &Setup) -> String {
     scripts.list.iter().map(one).collect::<Vec<_>>().join(" | ")
 }
 
-fn load_described(setup: &Setup) -> String {
+fn load_described(setup: &PgbenchSetup) -> String {
     let texts = load_operations(setup).into_iter().filter_map(|operation| match operation {
         super::load::LoadOperation::Statements(statements) => statements.into_iter().next(),
         super::load::LoadOperation::Accounts(numbers) if *numbers.start() == 1 => {

@@ -9,16 +9,14 @@ use dbdyno_db::{Answer, Param, Sent, Statement};
 use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, OperationTimes, StatementDone};
 use dbdyno_record::ErrorClass;
 
-use super::Setup;
-use super::listener::{Attempt, Ending, FailureKind, TransactionState};
-use super::options::QueryMode;
-use super::random::Draws;
-use super::script::{Action, Keep, NO_COPY, Piece, Sql};
-use super::sources::Scripts;
-use super::value::Value;
-use super::variables::{Variables, is_name, no_name};
 use crate::Philox;
 use crate::connection::{Connection, of_script};
+use crate::pgbench::PgbenchSetup;
+use crate::pgbench::options::QueryMode;
+use crate::pgbench::random::PgbenchDraws;
+use crate::pgbench::script::{Action, Keep, NO_COPY, Piece, Sql};
+use crate::pgbench::sources::Scripts;
+use crate::pgbench::variables::{Value, Variables, is_name, no_name};
 
 /// What a session calls the failure of a COPY that asks for rows.
 const REFUSED_COPY: &str = "copy";
@@ -43,12 +41,12 @@ pub(crate) struct StepDraws {
     pub(crate) is_shared: bool,
 }
 
-pub struct ScriptTask {
-    setup: Arc<Setup>,
+pub struct PgbenchTask {
+    setup: Arc<PgbenchSetup>,
     step_draws: StepDraws,
     connection: Connection,
     client: u32,
-    draws: Draws,
+    draws: PgbenchDraws,
     variables: Variables,
     /// The variables as they were when the transaction began, for another try.
     before: Variables,
@@ -70,8 +68,8 @@ pub struct ScriptTask {
     sum: Done,
 }
 
-impl ScriptTask {
-    pub(crate) fn new(setup: Arc<Setup>, step_draws: StepDraws, client: u32) -> Self {
+impl PgbenchTask {
+    pub(crate) fn new(setup: Arc<PgbenchSetup>, step_draws: StepDraws, client: u32) -> Self {
         let scripts = setup.scripts.as_ref().ok();
         let names = scripts.map(|scripts| Arc::clone(&scripts.names)).unwrap_or_default();
         let mut variables = Variables::new(names);
@@ -87,7 +85,7 @@ impl ScriptTask {
         });
         Self {
             connection: Connection::new(&setup.context.database_server, "transaction"),
-            draws: Draws::new(step_draws.stream),
+            draws: PgbenchDraws::new(step_draws.stream),
             names: setup.script_names(),
             before: variables.clone(),
             setup,
@@ -338,7 +336,7 @@ impl ScriptTask {
 }
 
 impl LaneCommand {
-    fn new(action: &Action, setup: &Setup, position: (usize, usize)) -> Self {
+    fn new(action: &Action, setup: &PgbenchSetup, position: (usize, usize)) -> Self {
         let name = setup.command_name(position);
         let Action::Sql(sql) = action else {
             return Self { name, text: String::new(), params: Vec::new(), prepared: None };
@@ -390,7 +388,7 @@ impl LaneCommand {
 }
 
 /// Returns the script of a transaction, which is its first draw.
-fn drawn(scripts: &Scripts, draws: &mut Draws) -> usize {
+fn drawn(scripts: &Scripts, draws: &mut PgbenchDraws) -> usize {
     if scripts.list.len() == 1 {
         return 0;
     }
@@ -435,7 +433,7 @@ fn keep_rows(keep: &Keep, results: &[dbdyno_db::Rows], variables: &mut Variables
     Ok(())
 }
 
-impl ConnectionTask for ScriptTask {
+impl ConnectionTask for PgbenchTask {
     async fn open(&mut self) -> Result<(), Failure> {
         if self.setup.options.connect {
             return Ok(());
@@ -488,5 +486,112 @@ impl ConnectionTask for ScriptTask {
 
     async fn close(self) {
         self.connection.close().await;
+    }
+}
+
+/// Receives the calls on load threads, while transactions wait.
+pub trait Listener: Send + Sync {
+    /// Returns whether it also wants transactions that were done at the first try.
+    fn wants_all(&self) -> bool;
+    /// A try failed. [`Listener::ended`] follows unless the transaction is repeated.
+    fn failed(&self, attempt: &Attempt<'_>);
+    fn ended(&self, transaction: &Transaction);
+    /// Transactions were late and are not sent. At a high rate one call may report millions.
+    fn skipped(&self, skipped: &Skipped);
+}
+
+/// Why a transaction failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    Serialization,
+    Deadlock,
+    /// Another failure after which the server asks to try again.
+    Other,
+}
+
+impl FailureKind {
+    pub(crate) fn of(failure: &Failure) -> Self {
+        match failure.code.as_str() {
+            "40001" => Self::Serialization,
+            "40P01" => Self::Deadlock,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Done,
+    Failed(FailureKind),
+}
+
+/// One try of a transaction, which failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt<'a> {
+    pub client: u32,
+    pub script: usize,
+    /// Index among the commands of [`crate::pgbench::ScriptInfo`].
+    pub command: usize,
+    /// Number of the try, from 1.
+    pub tries: u32,
+    pub is_repeated: bool,
+    /// Whether the error ends the run.
+    pub is_fatal: bool,
+    /// Time since the beginning of the first try.
+    pub took: Duration,
+    pub message: &'a str,
+}
+
+/// A transaction that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transaction {
+    pub client: u32,
+    /// Number of the transaction among those of this client, from 1.
+    pub number: u64,
+    pub script: usize,
+    pub ending: Ending,
+    pub retries: u32,
+    pub times: OperationTimes,
+}
+
+/// Transactions that follow each other and were not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    pub client: u32,
+    /// Number of the first one among those of this client, from 1.
+    pub first: u64,
+    pub count: u64,
+    /// For all of them, the script of the transaction that is sent after them, as in the original.
+    pub script: usize,
+}
+
+/// What a connection knows about its transactions, for the listener.
+#[derive(Debug, Default)]
+pub(crate) struct TransactionState {
+    pub(crate) script: usize,
+    pub(crate) command: usize,
+    /// Transactions that have ended.
+    ended: u64,
+    /// How the transaction that was tried last has ended, and its retries. It is `None` while the
+    /// transaction is repeated, and after one that ended the run.
+    ending: Option<(Ending, u32)>,
+}
+
+impl TransactionState {
+    /// Reports the transaction that was tried last, if it has ended.
+    fn tell(&mut self, listener: &dyn Listener, client: u32, times: OperationTimes) {
+        let Some((ending, retries)) = self.ending.take() else { return };
+        self.ended += 1;
+        if listener.wants_all() || retries > 0 || ending != Ending::Done {
+            let (number, script) = (self.ended, self.script);
+            listener.ended(&Transaction { client, number, script, ending, retries, times });
+        }
+    }
+
+    /// Reports `count` transactions that are not sent.
+    pub(crate) fn skip(&mut self, listener: &dyn Listener, client: u32, count: u64, script: usize) {
+        listener.skipped(&Skipped { client, first: self.ended + 1, count, script });
+        self.ended += count;
     }
 }

@@ -7,11 +7,11 @@ use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_record::Check;
 
-use super::Setup;
-use super::builtin::TABLES;
+use super::PgbenchSetup;
 use super::sources::Scripts;
 use crate::Result;
 use crate::checks::{check, count, number, part};
+use crate::pgbench::sources::TABLES;
 
 /// Sums over the four tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Balances {
 }
 
 /// Checks the numbers of rows in the tables that were loaded.
-pub(crate) async fn loaded(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>> {
+pub(crate) async fn loaded(setup: &PgbenchSetup, session: &mut AnySession) -> Result<Vec<Check>> {
     if !setup.options.init_steps.contains(['g', 'G']) {
         return Ok(Vec::new());
     }

@@ -2,9 +2,9 @@
 //! connection and the number of the event, and on nothing else.
 
 use crate::Philox;
-use crate::oltp::distribution::Distribution;
-use crate::oltp::draws::Draws;
-use crate::oltp::options::{Distribution as Kind, Oltp};
+use crate::oltp::distribution::IdDistribution;
+use crate::oltp::operation::Draws;
+use crate::oltp::options::{Distribution, OltpOptions};
 
 /// The highest prime below 2^32. It leaves the remainder 3 when it is divided by 4.
 const PRIME: u64 = 4_294_967_291;
@@ -13,15 +13,15 @@ const PRIME: u64 = 4_294_967_291;
 pub(crate) struct Draw {
     stream: Philox,
     draws: Draws,
-    options: Oltp,
+    options: OltpOptions,
     /// Distributions that were asked for, by kind and number of values. They are kept because making
     /// one may cost more than a draw.
-    made: Vec<(Kind, u64, Distribution)>,
+    made: Vec<(Distribution, u64, IdDistribution)>,
 }
 
 impl Draw {
     /// `options` say which distribution is the default, and have the parameters of all.
-    pub(crate) fn new(stream: Philox, options: Oltp) -> Self {
+    pub(crate) fn new(stream: Philox, options: OltpOptions) -> Self {
         Self { draws: Draws::new(&stream, 0, u64::MAX), stream, options, made: Vec::new() }
     }
 
@@ -40,10 +40,10 @@ impl Draw {
     }
 
     /// Returns a number from `low` to `high`, both included, as `kind` draws it.
-    pub(crate) fn of(&mut self, kind: Kind, low: i64, high: i64) -> i64 {
+    pub(crate) fn of(&mut self, kind: Distribution, low: i64, high: i64) -> i64 {
         /// Scripts ask for a few ranges over and over.
         const MOST_MADE: usize = 8;
-        if kind == Kind::Uniform {
+        if kind == Distribution::Uniform {
             return self.uniform(low, high);
         }
         let Some(values) = values(low, high) else { return low };
@@ -52,8 +52,8 @@ impl Draw {
             if self.made.len() == MOST_MADE {
                 self.made.remove(0);
             }
-            let options = Oltp { distribution: kind, ..self.options.clone() };
-            self.made.push((kind, values, Distribution::new(&options, values)));
+            let options = OltpOptions { distribution: kind, ..self.options.clone() };
+            self.made.push((kind, values, IdDistribution::new(&options, values)));
             self.made.len() - 1
         });
         low.wrapping_add_unsigned(self.made[place].2.draw(&mut self.draws) - 1)
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn draw() -> Draw {
-        let mut draw = Draw::new(Philox::new(1, 2), Oltp::default());
+        let mut draw = Draw::new(Philox::new(1, 2), OltpOptions::default());
         draw.begin(3, 0);
         draw
     }
@@ -125,10 +125,10 @@ mod tests {
             let kinds: [fn(&mut Draw, i64, i64) -> i64; 6] = [
                 Draw::default,
                 Draw::uniform,
-                |draw, low, high| draw.of(Kind::Gaussian, low, high),
-                |draw, low, high| draw.of(Kind::Special, low, high),
-                |draw, low, high| draw.of(Kind::Pareto, low, high),
-                |draw, low, high| draw.of(Kind::Zipfian, low, high),
+                |draw, low, high| draw.of(Distribution::Gaussian, low, high),
+                |draw, low, high| draw.of(Distribution::Special, low, high),
+                |draw, low, high| draw.of(Distribution::Pareto, low, high),
+                |draw, low, high| draw.of(Distribution::Zipfian, low, high),
             ];
             kinds.map(|of| (0..1000).map(|_| of(draw, -5, 20)).collect::<Vec<_>>())
         };

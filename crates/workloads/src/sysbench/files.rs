@@ -14,7 +14,7 @@ const MOST_BYTES: u64 = 16 << 20;
 
 /// A script with its folder, and what was read so far from it and its modules.
 #[derive(Debug, Clone)]
-pub(crate) struct Script {
+pub(crate) struct SysbenchScript {
     /// The name that the plan gives it.
     pub(crate) given: String,
     pub(crate) path: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) fn stem(given: &str) -> String {
     stem.unwrap_or_else(|| given.to_owned())
 }
 
-impl Script {
+impl SysbenchScript {
     /// Finds and reads the script `given`, which is a path, or the name of one of sysbench's own
     /// scripts.
     pub(crate) fn find(given: &str, any_file: bool) -> Result<Self> {
@@ -41,9 +41,10 @@ impl Script {
                 "no such file, and none of that name in {}: install sysbench's scripts, or give a path",
                 SHARED.join(" or ")
             );
-            Error::Script { script: given.to_owned(), message }
+            Error::SysbenchScript { script: given.to_owned(), message }
         })?;
-        let text = read(&path).map_err(|message| Error::Script { script: given.to_owned(), message })?;
+        let text =
+            read(&path).map_err(|message| Error::SysbenchScript { script: given.to_owned(), message })?;
         let own = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let own = if own.as_os_str().is_empty() { PathBuf::from(".") } else { own };
         let from_environment = std::env::var("LUA_PATH").unwrap_or_default();

@@ -14,12 +14,12 @@ use mlua::{
     Value, VmState,
 };
 
-use super::Setup;
+use super::SysbenchSetup;
 use super::draws::Draw;
-use super::files::Script;
-use super::parts::ApiPart;
+use super::files::SysbenchScript;
 use super::pattern::{self, Capture};
-use crate::oltp::options::Distribution as Kind;
+use crate::oltp::options::Distribution;
+use crate::sysbench::machine::ApiPart;
 
 /// The time limit is checked after this many instructions.
 const INSTRUCTIONS: u32 = 10_000;
@@ -33,8 +33,8 @@ pub(crate) struct Rows {
 
 /// What one state shares with its host.
 pub(crate) struct Host {
-    pub(crate) setup: Arc<Setup>,
-    pub(crate) script: Script,
+    pub(crate) setup: Arc<SysbenchSetup>,
+    pub(crate) script: SysbenchScript,
     pub(crate) tid: u32,
     pub(crate) command: Option<String>,
     pub(crate) draws: RefCell<Draw>,
@@ -352,7 +352,7 @@ fn made_when_asked(
 
 /// Returns what sysbench calls a database that takes such statements. A database whose keys come from
 /// sequences, or lie in the table itself, is addressed like PostgreSQL.
-pub(crate) fn driver_name(setup: &Setup) -> &'static str {
+pub(crate) fn driver_name(setup: &SysbenchSetup) -> &'static str {
     match setup.context.database_server.capabilities.key_source {
         KeySource::TableCounter => "mysql",
         KeySource::Sequence | KeySource::Table => "pgsql",

@@ -3,24 +3,23 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{Answer, KeySource, Param, Statement};
 use dbdyno_loadgen::{Failure, StatementDone};
 use dbdyno_record::ErrorClass;
-use mlua::{Function, Lua, Table, Thread};
+use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table, Thread};
 
-use super::Setup;
-use super::draws::Draw;
-use super::files::Script;
-use super::host::Host;
-use super::options::option_table;
-use super::parts::ApiPart;
-use super::request::{Refusal, Reply, ScriptRequest, Yielded};
 use crate::Philox;
 use crate::connection::{Connection, of_script};
+use crate::sysbench::SysbenchSetup;
+use crate::sysbench::draws::Draw;
+use crate::sysbench::files::SysbenchScript;
+use crate::sysbench::host::Host;
+use crate::sysbench::options::option_table;
+use crate::sysbench::request::{Refusal, Reply, ScriptRequest, Yielded};
 
 /// A state is cleaned when it has grown to this, in percent of what was in use after the last time.
 const GARBAGE_PERCENT: i32 = 130;
@@ -84,7 +83,7 @@ struct Answered {
     answer: Answer,
 }
 
-struct Link {
+struct MachineLink {
     connection: Connection,
     /// The prepared statements, each with whether it should change rows.
     statements: Vec<(Statement, bool)>,
@@ -95,7 +94,7 @@ pub(crate) struct Machine {
     /// The functions of the parts.
     pub(crate) api: Table,
     pub(crate) host: Rc<Host>,
-    links: Vec<Option<Link>>,
+    links: Vec<Option<MachineLink>>,
     params: Vec<Param>,
     thread: Option<Thread>,
     tally: Tally,
@@ -105,7 +104,11 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Returns a new state in which the script has been loaded, and its options set.
-    pub(crate) fn new(setup: &Arc<Setup>, script: &Script, place: StateIdentity<'_>) -> Result<Self, String> {
+    pub(crate) fn new(
+        setup: &Arc<SysbenchSetup>,
+        script: &SysbenchScript,
+        place: StateIdentity<'_>,
+    ) -> Result<Self, String> {
         let own = Self::loaded(setup, script, place)?;
         own.set_options(place.threads)?;
         // What loading has left would stay until the state has doubled, in each of thousands of states.
@@ -117,8 +120,8 @@ impl Machine {
 
     /// Returns a new state in which the script has been loaded. It has no options yet.
     pub(crate) fn loaded(
-        setup: &Arc<Setup>,
-        script: &Script,
+        setup: &Arc<SysbenchSetup>,
+        script: &SysbenchScript,
         place: StateIdentity<'_>,
     ) -> Result<Self, String> {
         let host = Rc::new(Host {
@@ -353,7 +356,7 @@ impl Machine {
             link.connection.close().await;
         }
         connection.open().await?;
-        self.links[number] = Some(Link { connection, statements: Vec::new() });
+        self.links[number] = Some(MachineLink { connection, statements: Vec::new() });
         self.push(LOGIN, sent, 0);
         Ok(Reply::Number(number as i64))
     }
@@ -500,6 +503,54 @@ fn with_trace(text: &str, trace: &str) -> String {
     if places.is_empty() { text.to_owned() } else { format!("{text}; called from {}", places.join(", ")) }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApiPart {
+    Core,
+    Rare,
+    Options,
+    Reports,
+    Modules,
+    System,
+    Ffi,
+    Legacy,
+    Patterns,
+}
+
+/// The texts in the order of [`ApiPart`].
+const TEXTS: [&str; 9] = [
+    include_str!("lua/core.lua"),
+    include_str!("lua/rare.lua"),
+    include_str!("lua/options.lua"),
+    include_str!("lua/reports.lua"),
+    include_str!("lua/modules.lua"),
+    include_str!("lua/system.lua"),
+    include_str!("lua/ffi.lua"),
+    include_str!("lua/legacy.lua"),
+    include_str!("lua/patterns.lua"),
+];
+
+/// The name of the parts in error messages.
+const NAME: &str = "=sysbench";
+
+impl ApiPart {
+    pub(crate) fn function(self, lua: &Lua) -> mlua::Result<Function> {
+        static CODE: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+        let code = CODE.get_or_init(|| compiled().expect("the parts are right: tests load each"));
+        lua.load(code[self as usize].as_slice()).set_name(NAME).set_mode(ChunkMode::Binary).into_function()
+    }
+}
+
+fn compiled() -> mlua::Result<Vec<Vec<u8>>> {
+    let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
+    // Lua's own dump leaves line numbers out, but the library's does not.
+    let dump: Function = lua.globals().get::<Table>("string")?.get("dump")?;
+    let compile = |text: &&str| {
+        let chunk = lua.load(*text).set_name(NAME).set_mode(ChunkMode::Text).into_function()?;
+        dump.call::<mlua::String>((chunk, true)).map(|code| code.as_bytes().to_vec())
+    };
+    TEXTS.iter().map(compile).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -510,8 +561,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("own.lua");
         std::fs::write(&path, "local half = math.random() / 2\nfunction event() end\n").expect("a file");
-        let script = Script::find(&path.display().to_string(), false).expect("it is there");
-        let setup = Setup::without_database(&super::super::options::Sysbench::default());
+        let script = SysbenchScript::find(&path.display().to_string(), false).expect("it is there");
+        let setup = SysbenchSetup::without_database(&crate::sysbench::options::SysbenchOptions::default());
         let place = StateIdentity { tid: 0, threads: 1, command: "run", stream: Philox::new(0, 0) };
         let machine = Machine::new(&setup, &script, place).expect("a sound script");
         let globals = machine.lua.globals();

@@ -5,14 +5,11 @@
 //! 1.1, and the global functions from before 1.0. Where it differs, `deviations.toml` says so in every
 //! record.
 
-mod alone;
 mod draws;
 mod files;
 mod host;
 mod machine;
-mod offers;
 pub mod options;
-mod parts;
 mod pattern;
 mod request;
 mod steps;
@@ -20,27 +17,28 @@ mod task;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
-use serde_json::json;
+use mlua::Function;
+use serde::Serialize;
+use serde_json::{Map, json};
 
-pub use self::alone::Stat;
-use self::files::Script;
-use self::machine::{EventOutcome, Machine, StateIdentity};
-use self::offers::Offers;
-pub use self::offers::OwnOption;
-use self::options::Sysbench as Options;
-use self::request::Reply;
-use self::steps::{Act, ScriptStep};
-use self::task::ScriptTask;
 use crate::deviations::of_rows;
-use crate::sources::{self, sha256};
 use crate::step::{Cell, StepOptions};
-use crate::{Context, Error, Original, Result, Steps, Tasks, Work, Workload, sql_checks, summaries};
+use crate::sysbench::files::SysbenchScript;
+use crate::sysbench::machine::{EventOutcome, Machine, StateIdentity, error_text, plain};
+use crate::sysbench::options::{Offers, OwnOption, SysbenchOptions, values_problem};
+use crate::sysbench::request::Reply;
+use crate::sysbench::steps::{Act, SysbenchStep};
+use crate::sysbench::task::SysbenchTask;
+use crate::workload::{self, sha256};
+use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, checks, summaries};
+
+pub use crate::sysbench::options::OwnOption;
 
 /// More bytes than a script prints in a step, unless it prints in each event.
 const MOST_PRINTED: usize = 1 << 20;
@@ -64,20 +62,20 @@ impl ScriptOutput {
 }
 
 /// What all connections of a cell must know.
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct SysbenchSetup {
+    pub(crate) options: SysbenchOptions,
     pub(crate) context: Context,
     /// What the script offers. An error is reported when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
-    pub(crate) printed: ScriptOutput,
+    printed: ScriptOutput,
     /// Numbers that `sysbench.rand.unique` has given out.
     unique: AtomicU32,
     /// Whether the script has asked for a connection.
     pub(crate) asks: AtomicBool,
 }
 
-impl Setup {
-    fn new(options: &Options, context: Context) -> Arc<Self> {
+impl SysbenchSetup {
+    fn new(options: &SysbenchOptions, context: Context) -> Arc<Self> {
         let (options, offers) = (options.clone(), OnceLock::new());
         Arc::new(Self {
             options,
@@ -90,11 +88,11 @@ impl Setup {
     }
 
     /// Returns the set-up for a script that is only inspected.
-    pub(crate) fn without_database(options: &Options) -> Arc<Self> {
+    fn without_database(options: &SysbenchOptions) -> Arc<Self> {
         Self::new(options, summaries::context())
     }
 
-    pub(crate) fn next_unique(&self) -> u32 {
+    fn next_unique(&self) -> u32 {
         draws::unique(self.unique.fetch_add(1, Ordering::Relaxed), self.context.draws)
     }
 
@@ -106,17 +104,17 @@ impl Setup {
         })
     }
 
-    pub(crate) fn script(&self) -> Option<&Script> {
+    pub(crate) fn script(&self) -> Option<&SysbenchScript> {
         self.look().as_ref().ok().map(|offers| &offers.script)
     }
 
-    pub(crate) fn is_parallel(&self, command: &str) -> bool {
+    fn is_parallel(&self, command: &str) -> bool {
         self.look().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
     }
 
     /// Returns what is wrong with the script, or with what it did.
     fn failed(&self, message: String) -> Error {
-        Error::Script { script: self.options.script.clone(), message }
+        Error::SysbenchScript { script: self.options.script.clone(), message }
     }
 
     /// Returns the hash of every file that was read, in their order.
@@ -127,8 +125,8 @@ impl Setup {
 }
 
 pub struct Sysbench {
-    setup: Arc<Setup>,
-    steps: Vec<ScriptStep>,
+    setup: Arc<SysbenchSetup>,
+    steps: Vec<SysbenchStep>,
     /// The state in which `init` ran. It is kept for `done`.
     main: Option<Machine>,
 }
@@ -138,7 +136,7 @@ impl Sysbench {
     async fn init(&mut self, index: usize) -> Result<()> {
         let step = &self.steps[index];
         let Some(script) = self.setup.script() else { return Ok(()) };
-        let stream = crate::specs::stream(&step.name, self.setup.context.draws);
+        let stream = crate::step::stream(&step.name, self.setup.context.draws);
         let place = StateIdentity { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
         let failed = |message| self.setup.failed(message);
         let mut machine = Machine::new(&self.setup, script, place).map_err(failed)?;
@@ -189,26 +187,26 @@ impl Workload for Sysbench {
     const VERSION: u32 = 1;
     const ORIGINAL: Original = crate::oltp::Oltp::ORIGINAL;
 
-    type Options = Options;
-    type ConnectionTask = ScriptTask;
+    type Options = SysbenchOptions;
+    type ConnectionTask = SysbenchTask;
 
-    fn follows(_: &Options) -> &'static str {
+    fn follows(_: &SysbenchOptions) -> &'static str {
         "sysbench 1.0.20 and 1.1, the Lua API"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
+    fn deviations(options: &SysbenchOptions) -> Vec<Deviation> {
         let settles = !options.use_existing && options.settling().after_steps().is_some();
         let mut values = options.values();
         values.insert("settles".to_owned(), json!(settles));
         of_rows(include_str!("deviations.toml"), &values)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
-        Self { setup: Setup::new(options, context), steps: options.list(), main: None }
+    fn new(options: &SysbenchOptions, context: Context) -> Self {
+        Self { setup: SysbenchSetup::new(options, context), steps: options.list(), main: None }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context, .. } = &*self.setup;
+    fn cell(&self) -> Cell<'_, SysbenchOptions> {
+        let SysbenchSetup { options, context, .. } = &*self.setup;
         Cell { options, context, steps: &self.steps }
     }
 
@@ -222,15 +220,15 @@ impl Workload for Sysbench {
             works.extend(self.apart("cleanup").await?);
         }
         if matches!(self.steps[index].kind, Act::Run { .. }) {
-            let Setup { options, context, .. } = &*self.setup;
+            let SysbenchSetup { options, context, .. } = &*self.setup;
             let step = &self.steps[index].name;
-            works.extend(sql_checks::before(context, &options.checks, step, session).await?);
+            works.extend(checks::before(context, &options.checks, step, session).await?);
             self.init(index).await?;
         }
         Ok(works)
     }
 
-    fn tasks(&self, index: usize) -> Tasks<ScriptTask> {
+    fn tasks(&self, index: usize) -> Tasks<SysbenchTask> {
         self.steps[index].tasks(&self.setup)
     }
 
@@ -239,11 +237,119 @@ impl Workload for Sysbench {
         if !is_over || !self.setup.context.stores_data() {
             return Ok(Vec::new());
         }
-        sql_checks::compare(&self.setup.options.checks, session).await
+        checks::compare(&self.setup.options.checks, session).await
     }
 
     async fn after_step(&mut self, _: usize, _: &mut AnySession) -> Result<Vec<Work>> {
         self.end().await?;
         Ok(self.printed().into_iter().collect())
+    }
+}
+
+/// What happened up to now, or since the report before, as a script's hooks receive it. Times are in
+/// seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Stat {
+    pub threads_running: u32,
+    pub time_interval: f64,
+    pub time_total: f64,
+    pub events: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub other: u64,
+    pub errors: u64,
+    pub reconnects: u64,
+    pub latency_pct: f64,
+    pub latency_min: f64,
+    pub latency_max: f64,
+    pub latency_avg: f64,
+    pub latency_sum: f64,
+    /// Events of a target rate that are due and not begun.
+    pub queue_length: u64,
+    /// Events that are on their way.
+    pub concurrency: u64,
+}
+
+impl Sysbench {
+    /// Returns the workload for the one command that `options` name.
+    pub fn alone(options: &SysbenchOptions, context: Context) -> Result<Self, String> {
+        if let Some((_, problem)) = values_problem(options) {
+            return Err(problem);
+        }
+        let setup = SysbenchSetup::new(options, context);
+        let command = options.commands.first().map_or("run", String::as_str);
+        let own = SysbenchSetup::new(&setup.options, setup.context.clone());
+        let offers = Offers::of(&own, command).map_err(|(_, problem)| problem)?;
+        setup.printed.add(&own.printed.take());
+        let names = offers.commands.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        if command != "help" && !offers.commands.contains_key(command) {
+            return Err(format!("script {} has no command {command}; it has {names}", options.script));
+        }
+        let _ = setup.offers.set(Ok(offers));
+        Ok(Self { setup, steps: options.list(), main: None })
+    }
+
+    pub fn own_options(&self) -> Vec<OwnOption> {
+        self.setup.look().as_ref().map_or_else(|_| Vec::new(), |offers| offers.options.clone())
+    }
+
+    pub fn has_help(&self) -> bool {
+        self.setup.look().as_ref().is_ok_and(|offers| offers.commands.contains_key("help"))
+    }
+
+    pub fn take_printed(&self) -> String {
+        self.setup.printed.take()
+    }
+
+    /// Returns whether the script has asked for a connection to a database.
+    pub fn asks_database(&self) -> bool {
+        self.setup.asks.load(Ordering::Relaxed)
+    }
+
+    /// Runs the script's `init`.
+    pub async fn begin(&mut self) -> Result<()> {
+        self.init(0).await
+    }
+
+    /// Hands `stat` to the script's hook `report_intermediate` or `report_cumulative`. The result is
+    /// whether the script has that hook.
+    pub fn report(&self, kind: &str, stat: &Stat) -> Result<bool, String> {
+        let Some(machine) = &self.main else { return Ok(false) };
+        machine.report(kind, stat).map_err(|error| error_text(&error))
+    }
+
+    pub async fn help(&mut self) -> Result<()> {
+        self.apart("help").await.map(|_| ())
+    }
+
+    /// Runs a command once, outside of any step, where the script has it. It is used to remove the
+    /// tables of an earlier cell.
+    async fn apart(&mut self, command: &str) -> Result<Option<Work>> {
+        let Ok(offers) = self.setup.look() else { return Ok(None) };
+        if !offers.commands.contains_key(command) {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let failed = |message| self.setup.failed(message);
+        let mut machine = Machine::new(&self.setup, &offers.script, place).map_err(failed)?;
+        let outcome = machine.start("command", Reply::Name(command.to_owned())).await;
+        machine.close().await;
+        match outcome {
+            EventOutcome::Failed(failure) => Err(failed(failure.message)),
+            _ => Ok(Some(Work::new(format!("script's {command}"), began.elapsed(), Map::new()))),
+        }
+    }
+}
+
+impl Machine {
+    /// Calls a hook, which may print and must not wait.
+    fn report(&self, kind: &str, stat: &Stat) -> mlua::Result<bool> {
+        let table = self.lua.create_table()?;
+        for (name, value) in stat.values() {
+            table.set(name, plain(&self.lua, &value)?)?;
+        }
+        self.host.resumed.set(Instant::now());
+        self.api.get::<Function>("report")?.call((kind, table))
     }
 }

@@ -1,7 +1,8 @@
-//! Options of a script: what to run, with which options of its own, on how many connections. Also what
-//! a plan asks of them.
+//! Options of a script, and what the script itself offers: its commands and options. To find this out,
+//! the script is loaded once, without a database.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_loadgen::Failure;
@@ -13,15 +14,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::offers::Offers;
-use super::{Setup, host};
-use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
-use crate::oltp::check;
-use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpArrivals};
+use crate::Philox;
+use crate::checks::{self, SqlCheck};
+use crate::oltp::options::{self, Distribution, ErrorCode, OltpArrivals, OltpOptions};
+use crate::options::{ConcurrencyLevels, concurrency_levels};
 use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
-use crate::sql_checks::{self, SqlCheck};
 use crate::step::{StepOptions, forecast, outlines};
+use crate::sysbench::files::SysbenchScript;
+use crate::sysbench::machine::{Machine, StateIdentity, error_text};
+use crate::sysbench::{SysbenchSetup, host};
 
 /// Codes of lost connections in lists of errors to ignore.
 const LOST: [&str; 4] = ["2006", "2013", "2011", "2055"];
@@ -50,8 +52,8 @@ with_defaults! {
     /// `[workload.sysbench]`: a script of sysbench, unchanged. Steps are its commands, in order;
     /// `run` is a step for each number of connections and each rate.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Sysbench {
+    #[serde(rename = "Sysbench", deny_unknown_fields, default)]
+    pub struct SysbenchOptions {
         /// A file, or the name of one of sysbench's own scripts.
         pub script: String = "oltp_read_write".to_owned(),
         /// The script's own options, by their names.
@@ -141,11 +143,11 @@ with_defaults! {
     }
 }
 
-impl Sysbench {
+impl SysbenchOptions {
     /// Returns the options of the classic tests that mean the same: sweeps, times, arrivals,
     /// distributions.
-    pub(crate) fn shared(&self) -> Oltp {
-        Oltp {
+    pub(crate) fn shared(&self) -> OltpOptions {
+        OltpOptions {
             connections: self.connections.clone(),
             time: self.time,
             events: self.events,
@@ -159,15 +161,15 @@ impl Sysbench {
     }
 
     /// Returns the options from which draws are made.
-    pub(crate) fn distribution(&self) -> Oltp {
-        Oltp {
+    pub(crate) fn distribution(&self) -> OltpOptions {
+        OltpOptions {
             distribution: self.rand_type,
             special_iterations: self.rand_spec_iter,
             special_percent: self.rand_spec_pct,
             special_share: self.rand_spec_res,
             pareto_h: self.rand_pareto_h,
             zipfian_exponent: self.rand_zipfian_exp,
-            ..Oltp::default()
+            ..OltpOptions::default()
         }
     }
 
@@ -175,7 +177,7 @@ impl Sysbench {
         self.allow.contains(&Allowed::Os)
     }
 
-    pub(crate) fn allows_files(&self) -> bool {
+    fn allows_files(&self) -> bool {
         self.allow.contains(&Allowed::Files)
     }
 
@@ -191,11 +193,11 @@ impl Sysbench {
     }
 }
 
-impl WorkloadOptions for Sysbench {
+impl WorkloadOptions for SysbenchOptions {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         values_problem(self)
             .or_else(|| commands_problem(self))
-            .or_else(|| sql_checks::problem(&self.checks))
+            .or_else(|| checks::problem(&self.checks))
             .or_else(|| script_problem(self))
             .or_else(|| data_problem(self, false))
     }
@@ -227,19 +229,19 @@ impl WorkloadOptions for Sysbench {
 }
 
 /// Returns the first value that is out of its range, or does not go with another.
-pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
-    schema_problem(options).or_else(|| check::rates_problem(&options.shared()))
+pub(crate) fn values_problem(options: &SysbenchOptions) -> Option<Mistake> {
+    schema_problem(options).or_else(|| rates_problem(&options.shared()))
 }
 
-fn commands_problem(options: &Sysbench) -> Option<Mistake> {
+fn commands_problem(options: &SysbenchOptions) -> Option<Mistake> {
     let has_run = options.commands.iter().any(|command| command == "run");
     let without = "commands has no \"run\", so that nothing would be measured";
     first_problem([(!has_run, "commands", without)])
 }
 
 /// Checks with the script: whether it can be loaded, and has these options and commands.
-fn script_problem(options: &Sysbench) -> Option<Mistake> {
-    let setup = Setup::without_database(options);
+fn script_problem(options: &SysbenchOptions) -> Option<Mistake> {
+    let setup = SysbenchSetup::without_database(options);
     let offers = match Offers::of(&setup, "run") {
         Ok(offers) => offers,
         Err(mistake) => return Some(mistake),
@@ -250,7 +252,7 @@ fn script_problem(options: &Sysbench) -> Option<Mistake> {
     Some((key, format!("script {} has no command {missing}; it has {names}", options.script)))
 }
 
-impl Setup {
+impl SysbenchSetup {
     /// Returns whether prepared statements are sent as text.
     pub(crate) fn is_text_only(&self) -> bool {
         self.options.db_ps_mode == PsMode::Disable
@@ -277,7 +279,7 @@ impl Setup {
 
 /// Returns sysbench's own options as `sysbench.opt` has them. There is no address and no password,
 /// because a script needs none.
-pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Result<Table> {
+pub(crate) fn option_table(lua: &Lua, setup: &SysbenchSetup, threads: u32) -> mlua::Result<Table> {
     let options = &setup.options;
     let table = lua.create_table()?;
     table.set("threads", threads)?;
@@ -310,4 +312,50 @@ pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Resu
         }
     }
     Ok(table)
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnOption {
+    pub name: String,
+    pub description: String,
+    /// Kind of the option: `BOOL`, `INT`, `SIZE`, `DOUBLE`, `STRING`, `LIST`, `FILE`.
+    pub kind: String,
+    pub default: Option<String>,
+}
+
+/// What a script says about itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Offers {
+    /// Its options, sorted by name.
+    pub(crate) options: Vec<OwnOption>,
+    /// Its commands, and whether all connections run each at the same time.
+    pub(crate) commands: BTreeMap<String, bool>,
+    pub(crate) script: SysbenchScript,
+}
+
+impl Offers {
+    /// Loads the script of `setup` as for `command`.
+    pub(crate) fn of(setup: &Arc<SysbenchSetup>, command: &str) -> Result<Self, Mistake> {
+        let options = &setup.options;
+        let script = SysbenchScript::find(&options.script, options.allows_files())
+            .map_err(|error| ("script", error.to_string()))?;
+        let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let mistake = |key, problem: String| (key, format!("script {}: {problem}", script.given));
+        let machine = Machine::loaded(setup, &script, place).map_err(|problem| mistake("script", problem))?;
+        machine.set_options(place.threads).map_err(|problem| mistake("options", problem))?;
+        let offered = machine.options_part().and_then(|(_, offers)| offers.call(()));
+        let (list, commands): (Vec<Table>, BTreeMap<String, bool>) =
+            offered.map_err(|error| mistake("script", error_text(&error)))?;
+        let option = |entry: Table| -> mlua::Result<OwnOption> {
+            Ok(OwnOption {
+                name: entry.get(1)?,
+                description: entry.get(2)?,
+                kind: entry.get(3)?,
+                default: entry.get(4)?,
+            })
+        };
+        let options = list.into_iter().map(option).collect::<mlua::Result<Vec<_>>>();
+        let options = options.map_err(|error| ("script", error_text(&error)))?;
+        Ok(Self { options, commands, script })
+    }
 }

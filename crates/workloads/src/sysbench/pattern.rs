@@ -47,7 +47,7 @@ pub(crate) fn find(
     for start in from..=text.len() {
         matcher.captures.clear();
         if let Some(end) = matcher.matches(start, 0)? {
-            let captures = matcher.captures.iter().map(Open::closed).collect::<Result<_, _>>()?;
+            let captures = matcher.captures.iter().map(OpenCapture::closed).collect::<Result<_, _>>()?;
             return Ok(Some(Match { start, end, captures }));
         }
         if is_anchored {
@@ -59,7 +59,7 @@ pub(crate) fn find(
 
 /// A capture while it is matched.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenCapture {
     from: usize,
     to: End,
 }
@@ -71,7 +71,7 @@ enum End {
     Place,
 }
 
-impl Open {
+impl OpenCapture {
     fn closed(&self) -> Result<Capture, String> {
         match self.to {
             End::At(to) => Ok(Capture::Text(self.from, to)),
@@ -84,7 +84,7 @@ impl Open {
 struct Matcher<'a> {
     text: &'a [u8],
     pattern: &'a [u8],
-    captures: Vec<Open>,
+    captures: Vec<OpenCapture>,
     depth: u32,
     steps: u32,
     may_go_on: &'a mut dyn FnMut() -> Result<(), String>,
@@ -193,7 +193,7 @@ impl Matcher<'_> {
             return Err("too many captures".to_owned());
         }
         let level = self.captures.len();
-        self.captures.push(Open { from: s, to });
+        self.captures.push(OpenCapture { from: s, to });
         let found = self.matches(s, p)?;
         if found.is_none() {
             self.captures.truncate(level);
@@ -217,12 +217,12 @@ impl Matcher<'_> {
         let level = usize::from(digit).checked_sub(usize::from(b'1'));
         let capture = level.and_then(|level| self.captures.get(level));
         match capture {
-            Some(Open { from, to: End::At(to) }) => {
+            Some(OpenCapture { from, to: End::At(to) }) => {
                 let caught = &self.text[*from..*to];
                 Ok(self.text[s..].starts_with(caught).then_some(s + caught.len()))
             }
             // A place is no text that could come again.
-            Some(Open { to: End::Place, .. }) => Ok(None),
+            Some(OpenCapture { to: End::Place, .. }) => Ok(None),
             _ => Err("invalid capture index".to_owned()),
         }
     }

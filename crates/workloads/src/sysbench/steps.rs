@@ -8,14 +8,14 @@ use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::options::{PsMode, Sysbench};
-use super::task::{ScriptTask, StepScript};
-use super::{Setup, files};
-use crate::oltp::list::{ROW_BYTES, ROW_LOADED};
+use super::options::{PsMode, SysbenchOptions};
+use super::task::{StepScript, SysbenchTask};
+use super::{SysbenchSetup, files};
+use crate::oltp::steps::{ROW_BYTES, ROW_LOADED};
 use crate::oltp::steps::{arrivals, limit};
 use crate::settle::Settle;
-use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
+use crate::step::{add_run, clients, kind_spec, step_spec, stream};
 use crate::{Tasks, planned};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,15 +24,15 @@ pub enum Act {
     Run { connections: u32, rate: Option<u32> },
 }
 
-pub(crate) type ScriptStep = Step<Act>;
+pub(crate) type SysbenchStep = Step<Act>;
 
-impl StepOptions for Sysbench {
+impl StepOptions for SysbenchOptions {
     type Kind = Act;
 
     const PREPARED: &'static str = "server";
 
     /// The commands before the first `run` only make the data.
-    fn list(&self) -> Vec<ScriptStep> {
+    fn list(&self) -> Vec<SysbenchStep> {
         let commands: Vec<&String> = self.step_commands().collect();
         let loads = commands.iter().take_while(|command| **command != "run").count();
         let steps =
@@ -51,8 +51,8 @@ impl StepOptions for Sysbench {
     }
 }
 
-impl Sysbench {
-    fn steps_of(&self, command: &str) -> Vec<ScriptStep> {
+impl SysbenchOptions {
+    fn steps_of(&self, command: &str) -> Vec<SysbenchStep> {
         if command != "run" {
             let outline = StepOutline::new(self.command_estimate(command));
             return vec![Step { kind: Act::Command(command.to_owned()), outline }];
@@ -85,10 +85,10 @@ impl Sysbench {
     }
 }
 
-impl ScriptStep {
+impl SysbenchStep {
     /// Returns the connections of the step. There are as many as the plan says, and one for a command
     /// that the script runs once.
-    pub(crate) fn connections(&self, setup: &Setup) -> u32 {
+    pub(crate) fn connections(&self, setup: &SysbenchSetup) -> u32 {
         match &self.kind {
             Act::Run { connections, .. } => *connections,
             Act::Command(name) if setup.is_parallel(name) => setup.options.prepare_connections,
@@ -96,7 +96,7 @@ impl ScriptStep {
         }
     }
 
-    pub(crate) fn tasks(&self, setup: &Arc<Setup>) -> Tasks<ScriptTask> {
+    pub(crate) fn tasks(&self, setup: &Arc<SysbenchSetup>) -> Tasks<SysbenchTask> {
         let Some(script) = setup.script() else { return Vec::new() };
         let connections = self.connections(setup);
         let shared = setup.options.shared();
@@ -126,12 +126,12 @@ impl ScriptStep {
             };
             let spec = TaskSpec::new(1 + tid / per_client, arrivals, limit);
             let (setup, step) = (Arc::clone(setup), step.clone());
-            planned(spec, move || ScriptTask::new(setup, step, tid))
+            planned(spec, move || SysbenchTask::new(setup, step, tid))
         };
         (0..connections).zip(arrivals).map(task).collect()
     }
 
-    pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
+    pub(crate) fn spec(&self, setup: &SysbenchSetup) -> StepSpec {
         let connections = self.connections(setup);
         let (kind, unit, label, clients, arrivals) = match &self.kind {
             Act::Command(name) => {
@@ -159,7 +159,7 @@ impl ScriptStep {
         step_spec((&self.name, clients), (unit, label), is_timed, kind_spec, options)
     }
 
-    fn options(&self, setup: &Setup, connections: u32) -> Map<String, Value> {
+    fn options(&self, setup: &SysbenchSetup, connections: u32) -> Map<String, Value> {
         let mut map = Map::from_iter([
             ("script".to_owned(), json!(setup.options.script)),
             ("connections".to_owned(), json!(connections)),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use dbdyno_loadgen::{ConnectionTask, Done, Failure, StatementDone};
 use dbdyno_record::ErrorClass;
 
-use super::Setup;
-use super::files::Script;
+use super::SysbenchSetup;
+use super::files::SysbenchScript;
 use super::machine::{EventOutcome, Machine, StateIdentity};
 use super::request::Reply;
 use crate::Philox;
@@ -19,7 +19,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// What the connections of a step do.
 #[derive(Debug, Clone)]
 pub(crate) struct StepScript {
-    pub(crate) script: Script,
+    pub(crate) script: SysbenchScript,
     /// `run`, or the command that each connection runs once.
     pub(crate) command: String,
     pub(crate) threads: u32,
@@ -30,8 +30,8 @@ pub(crate) struct StepScript {
 }
 
 /// One connection, or as many as its script opens.
-pub struct ScriptTask {
-    setup: Arc<Setup>,
+pub struct SysbenchTask {
+    setup: Arc<SysbenchSetup>,
     step: StepScript,
     tid: u32,
     machine: Option<Machine>,
@@ -41,8 +41,8 @@ pub struct ScriptTask {
     has_ended: bool,
 }
 
-impl ScriptTask {
-    pub(crate) fn new(setup: Arc<Setup>, step: StepScript, tid: u32) -> Self {
+impl SysbenchTask {
+    pub(crate) fn new(setup: Arc<SysbenchSetup>, step: StepScript, tid: u32) -> Self {
         Self { setup, step, tid, machine: None, done: Vec::new(), begins_again: false, has_ended: false }
     }
 
@@ -103,7 +103,7 @@ impl ScriptTask {
     }
 }
 
-impl ConnectionTask for ScriptTask {
+impl ConnectionTask for SysbenchTask {
     async fn open(&mut self) -> Result<(), Failure> {
         if !self.is_run() {
             return Ok(());

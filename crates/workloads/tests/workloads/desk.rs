@@ -8,7 +8,7 @@ use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, Param};
 use dbdyno_loadgen::{ConnectionTask, Connections, Notes, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::oltp::Oltp;
-use dbdyno_workloads::oltp::options::Oltp as Options;
+use dbdyno_workloads::oltp::options::OltpOptions;
 use dbdyno_workloads::{AnyWorkload, Context, Workload};
 use tokio::runtime::Runtime;
 
@@ -42,7 +42,7 @@ pub(crate) fn text(request: &Request) -> String {
 }
 
 impl Desk<Oltp> {
-    pub(crate) fn new(options: &Options, capabilities: Capabilities) -> Self {
+    pub(crate) fn new(options: &OltpOptions, capabilities: Capabilities) -> Self {
         Desk::of(|context| Oltp::new(options, context), capabilities)
     }
 }

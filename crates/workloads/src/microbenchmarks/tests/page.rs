@@ -3,14 +3,13 @@
 use std::fmt::Write;
 
 use crate::microbenchmarks::options::{
-    MicroConnections, MicroLength, MicroLevel, MicroSequence, MicroStep, MicroTest,
-    Microbenchmarks as Options,
+    MicroConnections, MicroLength, MicroLevel, MicroSequence, MicroStep, MicroTest, MicrobenchmarksOptions,
 };
 use dbdyno_record::Deviation;
 
 use crate::deviations::{Surroundings, of_surroundings};
-use crate::microbenchmarks::micro_test::Family;
-use crate::microbenchmarks::steps::Step;
+use crate::microbenchmarks::options::Family;
+use crate::microbenchmarks::steps::ReadyStep;
 use crate::microbenchmarks::{Microbenchmarks, deviations};
 use crate::summaries::{StepDescription, context, shown, step_description};
 use crate::{Context, Workload, oltp};
@@ -52,8 +51,8 @@ fn title(family: Family) -> &'static str {
 
 /// Returns each statement of the test's operation once, with its number, on a database that has no
 /// special configuration.
-fn statements(options: &Options, level: &MicroLevel, context: &Context) -> String {
-    let step = Step::new(options, level, context);
+fn statements(options: &MicrobenchmarksOptions, level: &MicroLevel, context: &Context) -> String {
+    let step = ReadyStep::new(options, level, context);
     let text = oltp::steps::statements(&step.places(), &step.setup);
     text.replace("sbtest?", "sbtestN")
 }
@@ -67,7 +66,7 @@ fn statement(test: MicroTest) -> String {
         .find(|step| step.test == test)
         .expect("a test of the sequences holds that it is there");
     let level = MicroLevel { name: step.name(), step, place: 0, connections: 1 };
-    shown(&statements(&Options::default(), &level, &context()))
+    shown(&statements(&MicrobenchmarksOptions::default(), &level, &context()))
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
@@ -153,7 +152,7 @@ fn write_deviations(out: &mut String) {
     let around = Surroundings { on_socket: Some("PostgreSQL".to_owned()), ..Surroundings::default() };
     let of_host = of_surroundings(&Microbenchmarks::ORIGINAL, &around);
     for Deviation { topic, original, here } in
-        deviations::deviations(&Options::default()).into_iter().chain(of_host)
+        deviations(&MicrobenchmarksOptions::default()).into_iter().chain(of_host)
     {
         let _ = writeln!(out, "| {topic} | {original} | {here} |");
     }

@@ -7,7 +7,7 @@ use dbdyno_db::null::Request;
 use dbdyno_loadgen::{ArrivalProcess, Arrivals, Limit, Role};
 use dbdyno_model::PlanDuration;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
-use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
+use dbdyno_workloads::insert_benchmark::options::{InsertBenchmarkOptions, Pacing};
 use dbdyno_workloads::settle::SettleWait;
 use dbdyno_workloads::{AnyWorkload, Workload};
 
@@ -15,14 +15,14 @@ use super::engine::{record_step, run_step};
 use super::recorded::{Recorded, rows_of_text};
 
 /// Row counts that no commit size divides.
-fn odd() -> Options {
-    Options {
+fn odd() -> InsertBenchmarkOptions {
+    InsertBenchmarkOptions {
         clients: 2,
         load_rows: 10_001,
         write_rows: 10_009,
         read_write_time: PlanDuration(Duration::from_millis(350)),
         settle_wait: Some(SettleWait::Fixed(PlanDuration(Duration::ZERO))),
-        ..Options::default()
+        ..InsertBenchmarkOptions::default()
     }
 }
 
@@ -129,8 +129,10 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
 #[test]
 fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
     for pacing in [Pacing::Even, Pacing::Poisson, Pacing::Burst] {
-        let recorded =
-            Recorded::new(&Options { pacing, ..Options::default() }, mysql::capabilities("innodb", true));
+        let recorded = Recorded::new(
+            &InsertBenchmarkOptions { pacing, ..InsertBenchmarkOptions::default() },
+            mysql::capabilities("innodb", true),
+        );
         for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
             let tasks = recorded.tasks(step);
             let arrivals: Vec<Arrivals> = tasks
@@ -154,12 +156,12 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
 
 #[test]
 fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
-    let options = Options {
+    let options = InsertBenchmarkOptions {
         clients: 2,
         pacing: Pacing::Poisson,
         rates: vec![1000],
         read_write_time: PlanDuration(Duration::from_secs(1)),
-        ..Options::default()
+        ..InsertBenchmarkOptions::default()
     };
     let mut recorded = Recorded::new(&options, mysql::capabilities("innodb", false));
     let folder = tempfile::tempdir().unwrap();
@@ -190,7 +192,10 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
 #[test]
 fn every_pacing_says_how_it_differs_from_the_original() {
     let reported = |pacing| {
-        let all = InsertBenchmark::deviations(&Options { pacing, ..Options::default() });
+        let all = InsertBenchmark::deviations(&InsertBenchmarkOptions {
+            pacing,
+            ..InsertBenchmarkOptions::default()
+        });
         let found: Vec<_> = all.into_iter().filter(|one| one.topic == "pacing").collect();
         assert_eq!(found.len(), 1, "{pacing:?}");
         found[0].here.clone()

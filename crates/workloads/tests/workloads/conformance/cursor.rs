@@ -2,14 +2,14 @@
 
 use dbdyno_db::mysql;
 use dbdyno_db::null::Request;
-use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmarkOptions;
 
 use super::recorded::{Recorded, Tasks, number_between};
 
 const LEAST: &str = "SELECT min(transactionid) FROM pi1";
 const GREATEST: &str = "SELECT max(transactionid) FROM pi1";
 
-fn recorded(options: &Options) -> Recorded {
+fn recorded(options: &InsertBenchmarkOptions) -> Recorded {
     Recorded::new(options, mysql::capabilities("innodb", true))
 }
 
@@ -29,7 +29,7 @@ fn delete(tasks: &mut Tasks<'_>, number: u64) -> (i64, bool) {
 
 #[test]
 fn the_least_id_is_looked_up_in_round_0_and_every_1001_rounds_and_the_cursor_walks_between() {
-    let recorded = recorded(&Options::default());
+    let recorded = recorded(&InsertBenchmarkOptions::default());
     let mut tasks = recorded.tasks("l.i1");
     let base = 5_000_000_000;
     for round in 0..3100 {
@@ -45,7 +45,7 @@ fn the_least_id_is_looked_up_in_round_0_and_every_1001_rounds_and_the_cursor_wal
 
 #[test]
 fn each_step_begins_with_a_look_up_of_its_own() {
-    let recorded = recorded(&Options::default());
+    let recorded = recorded(&InsertBenchmarkOptions::default());
     recorded.journal.answer(LEAST, 400);
     for step in ["l.i1", "qr100", "qp1000"] {
         assert_eq!(delete(&mut recorded.tasks(step), 0), (400, true), "{step}");
@@ -54,7 +54,8 @@ fn each_step_begins_with_a_look_up_of_its_own() {
 
 #[test]
 fn an_interval_of_0_rounds_means_one_look_up() {
-    let recorded = recorded(&Options { resync_rounds: 0, ..Options::default() });
+    let recorded =
+        recorded(&InsertBenchmarkOptions { resync_rounds: 0, ..InsertBenchmarkOptions::default() });
     recorded.journal.answer(LEAST, 1);
     let mut tasks = recorded.tasks("l.i1");
     let look_ups = (0..2100).filter(|&round| delete(&mut tasks, round).1).count();
@@ -69,7 +70,7 @@ fn ids(requests: &[Request]) -> Vec<i64> {
 
 #[test]
 fn the_greatest_id_is_looked_up_before_the_first_and_after_every_100th_point_query() {
-    let recorded = recorded(&Options::default());
+    let recorded = recorded(&InsertBenchmarkOptions::default());
     recorded.journal.answer(LEAST, 900);
     let mut tasks = recorded.tasks("qp500");
     tasks.send(1, "delete", 0);
@@ -86,7 +87,7 @@ fn the_greatest_id_is_looked_up_before_the_first_and_after_every_100th_point_que
 
 #[test]
 fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_after_it() {
-    let recorded = recorded(&Options::default());
+    let recorded = recorded(&InsertBenchmarkOptions::default());
     recorded.journal.answer(LEAST, 100_000);
     recorded.journal.answer(GREATEST, 200_000);
     let mut tasks = recorded.tasks("qp500");
@@ -105,7 +106,7 @@ fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_af
 
 #[test]
 fn without_deletes_point_queries_begin_at_0() {
-    let recorded = recorded(&Options { deletes: false, ..Options::default() });
+    let recorded = recorded(&InsertBenchmarkOptions { deletes: false, ..InsertBenchmarkOptions::default() });
     recorded.journal.answer(GREATEST, 1000);
     let mut tasks = recorded.tasks("qp500");
     assert!(tasks.specs().all(|(_, kind)| kind != "delete"));

@@ -1,11 +1,11 @@
 //! Parameters of queries: kinds, domains, ids.
 
 use dbdyno_db::mysql;
-use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmarkOptions;
 
 use super::recorded::Recorded;
 
-fn recorded(options: &Options) -> Recorded {
+fn recorded(options: &InsertBenchmarkOptions) -> Recorded {
     Recorded::new(options, mysql::capabilities("innodb", true))
 }
 
@@ -16,7 +16,7 @@ fn ranges(step: &str, count: u64) -> Vec<(String, u32)> {
         let parameter = sql.split_once(" WHERE ")?.1.split(' ').nth(2)?;
         Some((column.to_owned(), parameter.parse().ok()?))
     };
-    let texts = recorded(&Options::default()).texts(step, "query", count);
+    let texts = recorded(&InsertBenchmarkOptions::default()).texts(step, "query", count);
     texts.iter().map(|sql| taken_apart(sql).unwrap_or_else(|| panic!("{sql}"))).collect()
 }
 
@@ -56,7 +56,7 @@ fn range_parameters_are_uniform_over_their_columns_domains() {
 
 #[test]
 fn two_query_connections_of_a_client_ask_different_things() {
-    let options = Options { query_connections: 2, ..Options::default() };
+    let options = InsertBenchmarkOptions { query_connections: 2, ..InsertBenchmarkOptions::default() };
     let recorded = recorded(&options);
     let mut tasks = recorded.tasks("qr100");
     let first: Vec<String> = (0..20).map(|number| tasks.text(1, "query", number)).collect();
@@ -72,7 +72,7 @@ fn ids(sql: &str) -> Vec<i64> {
 
 #[test]
 fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_greatest_id() {
-    let recorded = recorded(&Options::default());
+    let recorded = recorded(&InsertBenchmarkOptions::default());
     let base = 3_000_000_000;
     recorded.journal.answer("SELECT min(transactionid) FROM pi1", base);
     recorded.journal.answer("SELECT max(transactionid) FROM pi1", base + 1050);
@@ -93,7 +93,7 @@ fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_greatest_id() {
 
 #[test]
 fn the_ids_of_a_query_are_drawn_one_by_one() {
-    let recorded = recorded(&Options::default());
+    let recorded = recorded(&InsertBenchmarkOptions::default());
     recorded.journal.answer("SELECT max(transactionid) FROM pi1", 21);
     let mut tasks = recorded.tasks("qp100");
     let queries: Vec<Vec<i64>> = (0..5000).map(|number| ids(&tasks.text(1, "query", number))).collect();

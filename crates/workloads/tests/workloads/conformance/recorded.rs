@@ -4,7 +4,7 @@ use dbdyno_db::null::{self, Journal, Request};
 use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, Param};
 use dbdyno_loadgen::{ConnectionTask, Notes, TaskSpec};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
-use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmarkOptions;
 use dbdyno_workloads::{AnyWorkload, Context, Steps, Workload};
 use tokio::runtime::{Builder, Runtime};
 
@@ -27,11 +27,15 @@ pub(crate) struct Tasks<'a> {
 
 impl Recorded {
     /// Seed 1, statements as for a database with `capabilities`.
-    pub(crate) fn new(options: &Options, capabilities: Capabilities) -> Self {
+    pub(crate) fn new(options: &InsertBenchmarkOptions, capabilities: Capabilities) -> Self {
         Self::with_seed(options, capabilities, 1)
     }
 
-    pub(crate) fn with_seed(options: &Options, mut capabilities: Capabilities, seed: u64) -> Self {
+    pub(crate) fn with_seed(
+        options: &InsertBenchmarkOptions,
+        mut capabilities: Capabilities,
+        seed: u64,
+    ) -> Self {
         let journal = Journal::default();
         let address = DatabaseAddress::Null(null::Options {
             journal: Some(journal.clone()),

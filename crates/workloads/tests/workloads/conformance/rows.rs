@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use dbdyno_db::null::Request;
 use dbdyno_db::{Capabilities, mysql, sqlite};
-use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
+use dbdyno_workloads::insert_benchmark::options::{InsertBenchmarkOptions, RowsPerCommit};
 use dbdyno_workloads::options::Protocol;
 
 use super::recorded::{Recorded, Row, rows_of_params, rows_of_text};
 
-fn options() -> Options {
-    Options { load_rows: 1_000_000, ..Options::default() }
+fn options() -> InsertBenchmarkOptions {
+    InsertBenchmarkOptions { load_rows: 1_000_000, ..InsertBenchmarkOptions::default() }
 }
 
 /// Rows of inserts `numbers` of `client` in `step`.
@@ -25,7 +25,7 @@ fn rows(recorded: &Recorded, step: &str, client: u32, numbers: impl Iterator<Ite
 }
 
 fn variant(capabilities: Capabilities, protocol: Protocol, seed: u64) -> Recorded {
-    Recorded::with_seed(&Options { protocol, clients: 2, ..options() }, capabilities, seed)
+    Recorded::with_seed(&InsertBenchmarkOptions { protocol, clients: 2, ..options() }, capabilities, seed)
 }
 
 #[test]
@@ -131,8 +131,10 @@ fn data_is_filler_and_then_a_random_part_of_the_originals_length() {
 fn a_row_takes_as_many_bytes_of_sql_as_in_the_original() {
     for (rows, expected) in [(100, 65.0), (5, 83.0)] {
         let rows_per_commit = RowsPerCommit { load: rows, ..RowsPerCommit::default() };
-        let recorded =
-            Recorded::new(&Options { rows_per_commit, ..options() }, mysql::capabilities("innodb", true));
+        let recorded = Recorded::new(
+            &InsertBenchmarkOptions { rows_per_commit, ..options() },
+            mysql::capabilities("innodb", true),
+        );
         let statements = 20_000 / u64::from(rows);
         let bytes: usize = recorded.texts("l.i0", "insert", statements).iter().map(String::len).sum();
         let a_row = (bytes as f64 / statements as f64 + 12.0) / f64::from(rows);
@@ -142,7 +144,8 @@ fn a_row_takes_as_many_bytes_of_sql_as_in_the_original() {
 
 #[test]
 fn rows_of_a_statement_share_a_time_that_advances_a_second_every_10000_rows_through_all_steps() {
-    let options = Options { load_rows: 25_000, write_rows: 100, ..Options::default() };
+    let options =
+        InsertBenchmarkOptions { load_rows: 25_000, write_rows: 100, ..InsertBenchmarkOptions::default() };
     let recorded = Recorded::new(&options, mysql::capabilities("innodb", true));
     let times = |step: &str, number: u64| -> String {
         let rows = rows(&recorded, step, 1, number..=number);

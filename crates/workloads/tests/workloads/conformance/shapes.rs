@@ -2,19 +2,19 @@
 
 use dbdyno_db::null::Request;
 use dbdyno_db::{Capabilities, Param, mysql, postgres, sqlite};
-use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
+use dbdyno_workloads::insert_benchmark::options::{InsertBenchmarkOptions, RowsPerCommit};
 use dbdyno_workloads::options::Protocol;
 use dbdyno_workloads::{AnyWorkload, Steps, Workload};
 
 use super::recorded::{Recorded, number_between};
 
-fn mysql_text(options: &Options) -> Recorded {
+fn mysql_text(options: &InsertBenchmarkOptions) -> Recorded {
     Recorded::new(options, mysql::capabilities("innodb", true))
 }
 
-fn small() -> Options {
+fn small() -> InsertBenchmarkOptions {
     let rows_per_commit = RowsPerCommit { load: 2, ..RowsPerCommit::default() };
-    Options { load_rows: 4, rows_per_commit, ..Options::default() }
+    InsertBenchmarkOptions { load_rows: 4, rows_per_commit, ..InsertBenchmarkOptions::default() }
 }
 
 /// Frozen: these are the first rows of seed 1, client 1, l.i0, on every database. A change of them
@@ -32,7 +32,7 @@ fn the_first_inserts_of_seed_1_are_these() {
 /// Frozen for the same reason: other steps, clients and kinds of draws.
 #[test]
 fn the_first_operations_of_later_steps_are_these() {
-    let options = Options { clients: 2, ..small() };
+    let options = InsertBenchmarkOptions { clients: 2, ..small() };
     let recorded = mysql_text(&options);
     recorded.journal.answer("SELECT min(transactionid) FROM pi2", 1);
     recorded.journal.answer("SELECT max(transactionid) FROM pi2", 5_000_000_000);
@@ -64,7 +64,8 @@ fn deletes_take_the_first_rows_from_a_key_on() {
              ORDER BY transactionid ASC LIMIT 50)",
         ),
     ] {
-        let recorded = Recorded::new(&Options { protocol: Protocol::Text, ..small() }, capabilities);
+        let recorded =
+            Recorded::new(&InsertBenchmarkOptions { protocol: Protocol::Text, ..small() }, capabilities);
         recorded.journal.answer("SELECT min(transactionid) FROM pi1", 77);
         assert_eq!(recorded.texts("l.i1", "delete", 1), [expected]);
     }
@@ -99,7 +100,7 @@ fn range_queries_have_three_shapes_and_no_other() {
 #[test]
 fn with_fewer_indexes_only_their_queries_are_sent() {
     for (secondary_indexes, expected) in [(1, vec!["productid"]), (2, vec!["cashregisterid", "productid"])] {
-        let options = Options { secondary_indexes, ..small() };
+        let options = InsertBenchmarkOptions { secondary_indexes, ..small() };
         let texts = mysql_text(&options).texts("qr100", "query", 100);
         let mut columns: Vec<&str> =
             texts.iter().filter_map(|sql| sql.strip_prefix("SELECT ")?.split(',').next()).collect();
@@ -161,7 +162,7 @@ fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
 
 /// How INSERTs, DELETEs, range queries and point queries arrive.
 fn sent(protocol: Protocol, capabilities: Capabilities) -> String {
-    let recorded = Recorded::new(&Options { protocol, ..small() }, capabilities);
+    let recorded = Recorded::new(&InsertBenchmarkOptions { protocol, ..small() }, capabilities);
     let of = |(step, kind): (&str, &str)| {
         let arrived = match recorded.tasks(step).send(1, kind, 0).pop() {
             Some(Request::Query(_)) => "text",
@@ -191,7 +192,7 @@ fn writes_are_text_where_the_original_sends_text_and_queries_are_prepared_on_pos
 #[test]
 fn each_client_has_a_table_of_its_own_that_is_made_before_the_load() {
     let own = "ROW_FORMAT=COMPRESSED";
-    let options = Options { clients: 2, create_table_options: own.to_owned(), ..small() };
+    let options = InsertBenchmarkOptions { clients: 2, create_table_options: own.to_owned(), ..small() };
     let mut recorded = mysql_text(&options);
     let mut session = recorded.runtime.block_on(recorded.database_server.connect()).unwrap();
     let load = recorded.index_of("l.i0");
@@ -215,7 +216,7 @@ fn each_client_has_a_table_of_its_own_that_is_made_before_the_load() {
 
 #[test]
 fn the_index_step_inserts_one_full_statement_and_then_builds_all_indexes_at_once() {
-    let options = Options { load_rows: 1000, ..Options::default() };
+    let options = InsertBenchmarkOptions { load_rows: 1000, ..InsertBenchmarkOptions::default() };
     let recorded = mysql_text(&options);
     let requests = recorded.tasks("l.x").send(1, "index", 0);
     let [Request::Query(insert), Request::Query(alter)] = &requests[..] else { panic!("{requests:?}") };

@@ -7,7 +7,7 @@ use dbdyno_db::{AnySession, DatabaseAddress, DatabaseServer, Session, sqlite};
 use dbdyno_model::PlanDuration;
 use dbdyno_record::Check;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
-use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmarkOptions;
 use dbdyno_workloads::settle::SettleWait;
 use dbdyno_workloads::{Context, Workload};
 use tokio::runtime::{Builder, Runtime};
@@ -22,7 +22,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(options: &Options) -> Self {
+    fn new(options: &InsertBenchmarkOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options_of_file = sqlite::Options {
             path: folder.path().join("ib.db"),
@@ -50,22 +50,22 @@ impl Bench {
     }
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> InsertBenchmarkOptions {
+    InsertBenchmarkOptions {
         clients: 2,
         load_rows: 2050,
         write_rows: 1000,
         rates: vec![200],
         read_write_time: PlanDuration(Duration::from_millis(600)),
         settle_wait: Some(SettleWait::Fixed(PlanDuration(Duration::ZERO))),
-        ..Options::default()
+        ..InsertBenchmarkOptions::default()
     }
 }
 
 #[test]
 fn tables_hold_the_rows_of_every_step_and_keep_their_size_once_deletes_began() {
     // SQLite does not set the first id; the option must not confuse the check.
-    let mut bench = Bench::new(&Options { first_id: 3_000_000_000, ..options() });
+    let mut bench = Bench::new(&InsertBenchmarkOptions { first_id: 3_000_000_000, ..options() });
     for (index, rows) in [2100, 2200, 2200, 2200, 2200, 2200].into_iter().enumerate() {
         let checks = bench.step(index);
         assert_eq!(checks.len(), 2, "one a table");

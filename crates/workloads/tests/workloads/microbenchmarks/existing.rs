@@ -6,7 +6,7 @@ use std::time::Duration;
 use dbdyno_db::{AnySession, DatabaseAddress, DatabaseServer, Session, sqlite};
 use dbdyno_loadgen::{ConnectionTask, Notes};
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
-use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, MicrobenchmarksOptions};
 use dbdyno_workloads::options::Verify;
 use dbdyno_workloads::{AnyWorkload, Context, Workload};
 
@@ -22,7 +22,7 @@ async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {
     for (table, rows) in (1..).zip(rows) {
         fill(&mut session, table, rows).await;
     }
-    let options = Options {
+    let options = MicrobenchmarksOptions {
         sequence: MicroSequence::ThirtyTwo,
         use_existing: true,
         table_size: 5,
@@ -30,7 +30,7 @@ async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {
         connections: vec![2],
         steps: vec!["scan".to_owned()],
         verify,
-        ..Options::default()
+        ..MicrobenchmarksOptions::default()
     };
     let mut workload = Microbenchmarks::new(
         &options,
@@ -68,12 +68,12 @@ async fn a_scan_counts_the_rows_that_are_there_not_those_that_the_plan_speaks_of
 #[test]
 fn connections_that_are_recorded_as_one_client_scan_the_same_table() {
     // 128 connections are 64 clients; connection n scans table 1 + n mod 4.
-    let options = Options {
+    let options = MicrobenchmarksOptions {
         sequence: MicroSequence::ThirtyTwo,
         tables: 4,
         connections: vec![128],
         steps: vec!["scan".to_owned()],
-        ..Options::default()
+        ..MicrobenchmarksOptions::default()
     };
     let desk = super::desk(&options);
     let mut tables_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();

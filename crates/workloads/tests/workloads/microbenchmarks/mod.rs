@@ -10,16 +10,22 @@ mod steps;
 use dbdyno_db::mysql;
 use dbdyno_workloads::Workload;
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
-use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, MicrobenchmarksOptions};
 
 use crate::desk::Desk;
 
 /// All steps of a sequence on tables of 10,000 rows, over two connections.
-pub(crate) fn options(sequence: MicroSequence) -> Options {
-    Options { sequence, tables: 2, table_size: 10_000, connections: vec![2], ..Options::default() }
+pub(crate) fn options(sequence: MicroSequence) -> MicrobenchmarksOptions {
+    MicrobenchmarksOptions {
+        sequence,
+        tables: 2,
+        table_size: 10_000,
+        connections: vec![2],
+        ..MicrobenchmarksOptions::default()
+    }
 }
 
-pub(crate) fn desk(options: &Options) -> Desk<Microbenchmarks> {
+pub(crate) fn desk(options: &MicrobenchmarksOptions) -> Desk<Microbenchmarks> {
     Desk::of(|context| Microbenchmarks::new(options, context), mysql::capabilities("innodb", true))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_plan::WorkloadOptions;
-use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, MicrobenchmarksOptions};
 use dbdyno_workloads::oltp::options::IdType;
 
 use super::{desk, numbers, options};
@@ -65,7 +65,7 @@ fn lists_are_as_long_as_they_should_be_and_drawn_anew_each_time() {
     }
     let update = &statements("update-inlist", 0, 1)[0];
     assert_eq!(numbers(&update[update.find("IN").unwrap()..]).len(), 10);
-    let longer = Options { update_inlist_ids: 25, ..options(MicroSequence::FortyTwo) };
+    let longer = MicrobenchmarksOptions { update_inlist_ids: 25, ..options(MicroSequence::FortyTwo) };
     let update = desk(&longer).operations("update-inlist", 0, 1).concat().remove(0);
     assert_eq!(numbers(&update[update.find("IN").unwrap()..]).len(), 25);
 }
@@ -120,7 +120,11 @@ fn ids_and_k_of_every_statement_begin_where_the_plan_says() {
     const SHIFT: i64 = 5_000_000_000;
     for sequence in [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo] {
         let mut near = desk(&options(sequence));
-        let mut far = desk(&Options { first_id: 1 + SHIFT as u64, id: IdType::Bigint, ..options(sequence) });
+        let mut far = desk(&MicrobenchmarksOptions {
+            first_id: 1 + SHIFT as u64,
+            id: IdType::Bigint,
+            ..options(sequence)
+        });
         for step in &options(sequence).step_names()[2..] {
             let pairs =
                 near.operations(step, 0, 2).concat().into_iter().zip(far.operations(step, 0, 2).concat());

@@ -156,7 +156,7 @@ fn operations_have_the_originals_numbers_of_statements() {
 #[test]
 fn statements_are_prepared_but_inserts_and_scans() {
     for protocol in [Protocol::Auto, Protocol::Text, Protocol::Prepared] {
-        let options = dbdyno_workloads::microbenchmarks::options::Microbenchmarks {
+        let options = dbdyno_workloads::microbenchmarks::options::MicrobenchmarksOptions {
             protocol,
             ..options(MicroSequence::FortyTwo)
         };

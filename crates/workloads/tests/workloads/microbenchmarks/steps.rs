@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dbdyno_model::PlanDuration;
 use dbdyno_record::{StepEvent, Unit};
-use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, MicrobenchmarksOptions};
 use dbdyno_workloads::settle::SettleWait;
 use dbdyno_workloads::{AnyWorkload, Steps};
 
@@ -23,7 +23,8 @@ fn counted(events: &[StepEvent]) -> Vec<(String, u64, u64, u64)> {
 
 #[test]
 fn a_step_may_end_with_its_operations_and_counts_its_statements_by_kind() {
-    let mut desk = desk(&Options { operations: Some(101), ..options(MicroSequence::FortyTwo) });
+    let mut desk =
+        desk(&MicrobenchmarksOptions { operations: Some(101), ..options(MicroSequence::FortyTwo) });
     let (end, record) = desk.run("read-write_range=100");
     let started: Vec<u64> = end.tasks.iter().map(|task| task.started).collect();
     assert_eq!(started.iter().sum::<u64>(), 101);
@@ -40,7 +41,11 @@ fn a_step_may_end_with_its_operations_and_counts_its_statements_by_kind() {
 #[test]
 fn statements_of_the_warm_up_are_not_counted() {
     let second = PlanDuration::from_secs(1);
-    let mut desk = desk(&Options { read_time: second, warmup: second, ..options(MicroSequence::FortyTwo) });
+    let mut desk = desk(&MicrobenchmarksOptions {
+        read_time: second,
+        warmup: second,
+        ..options(MicroSequence::FortyTwo)
+    });
     let (_, record) = desk.run("point-query");
     let (from_us, to_us) = record.window().unwrap();
     assert_eq!((from_us, to_us), (1_000_000, 2_000_000));
@@ -104,7 +109,7 @@ fn a_step_tells_its_published_name_its_groups_and_the_state_of_its_tables() {
 #[test]
 fn times_and_pauses_are_those_that_the_plan_says() {
     let second = |seconds| PlanDuration::from_secs(seconds);
-    let options = Options {
+    let options = MicrobenchmarksOptions {
         read_time: second(7),
         write_time: second(9),
         warm_scan_time: second(3),

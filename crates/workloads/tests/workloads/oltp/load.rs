@@ -2,7 +2,7 @@
 
 use dbdyno_db::null::Request;
 use dbdyno_db::{Capabilities, mysql, postgres, sqlite};
-use dbdyno_workloads::oltp::options::{IdType, LoadMethod, Oltp as Options};
+use dbdyno_workloads::oltp::options::{IdType, LoadMethod, OltpOptions};
 use dbdyno_workloads::options::Protocol;
 use dbdyno_workloads::{AnyWorkload, Workload};
 
@@ -23,7 +23,7 @@ fn rows(sql: &str) -> Vec<(u64, &str, &str)> {
 
 #[test]
 fn ten_thousand_rows_are_four_statements_of_at_most_half_a_mebibyte() {
-    let options = Options { load_connections: 1, ..Options::default() };
+    let options = OltpOptions { load_connections: 1, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let (end, _) = desk.run("load");
     let texts: Vec<String> = desk.journal.take().iter().map(crate::desk::text).collect();
@@ -41,7 +41,7 @@ fn ten_thousand_rows_are_four_statements_of_at_most_half_a_mebibyte() {
 /// Whether each statement of the load is prepared, and what it says with its parameters.
 fn load_of(protocol: Protocol, capabilities: Capabilities) -> Vec<(bool, String)> {
     let options =
-        Options { tables: 2, table_size: 6_000, load_connections: 1, protocol, ..Options::default() };
+        OltpOptions { tables: 2, table_size: 6_000, load_connections: 1, protocol, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, capabilities);
     desk.run("load");
     let is_prepared = |request: &Request| matches!(request, Request::Execute(..));
@@ -67,7 +67,7 @@ fn inserts_are_prepared_but_for_the_last_of_a_table_and_say_what_texts_say() {
 
 #[test]
 fn every_product_gets_the_same_rows_and_tables_differ() {
-    let options = Options { tables: 2, table_size: 50, load_connections: 2, ..Options::default() };
+    let options = OltpOptions { tables: 2, table_size: 50, load_connections: 2, ..OltpOptions::default() };
     let load =
         |capabilities, task| Desk::new(&options, capabilities).operations("load", task, 1)[0][0].clone();
     let mysql = || mysql::capabilities("innodb", true);
@@ -78,7 +78,7 @@ fn every_product_gets_the_same_rows_and_tables_differ() {
 
 #[test]
 fn whole_tables_go_to_connections_where_they_come_out_even() {
-    let options = Options { tables: 4, table_size: 10, load_connections: 2, ..Options::default() };
+    let options = OltpOptions { tables: 4, table_size: 10, load_connections: 2, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let tables = |operations: Vec<Vec<String>>| -> Vec<String> {
         operations.iter().map(|sql| sql[0].split(['(', ' ']).nth(2).unwrap().to_owned()).collect()
@@ -90,7 +90,7 @@ fn whole_tables_go_to_connections_where_they_come_out_even() {
 
 #[test]
 fn indexes_go_round_the_connections() {
-    let options = Options { tables: 5, table_size: 10, load_connections: 2, ..Options::default() };
+    let options = OltpOptions { tables: 5, table_size: 10, load_connections: 2, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let (end, record) = desk.run("index");
     assert_eq!(end.tasks.iter().map(|task| task.rows).sum::<u64>(), 50);
@@ -124,13 +124,13 @@ fn sent(desk: &mut Desk) -> Vec<String> {
 
 #[test]
 fn one_table_is_loaded_by_several_connections_row_for_row_as_by_one() {
-    let options = |load_connections, auto_inc| Options {
+    let options = |load_connections, auto_inc| OltpOptions {
         table_size: 12_000,
         load_connections,
         auto_inc,
-        ..Options::default()
+        ..OltpOptions::default()
     };
-    let load = |options: Options| {
+    let load = |options: OltpOptions| {
         let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
         let rows = rows_with_ids(&sent(&mut desk));
         (desk.workload.tasks(desk.index("load")).len(), rows)
@@ -144,7 +144,7 @@ fn one_table_is_loaded_by_several_connections_row_for_row_as_by_one() {
 
 #[test]
 fn a_stream_holds_the_same_rows_as_the_inserts_in_every_products_form() {
-    let options = |load_method| Options { table_size: 30_000, load_method, ..Options::default() };
+    let options = |load_method| OltpOptions { table_size: 30_000, load_method, ..OltpOptions::default() };
     let inserts = Desk::new(&options(LoadMethod::Insert), mysql::capabilities("innodb", true));
     let inserts = rows_with_ids(&sent(&mut { inserts }));
     for (capabilities, statement) in [
@@ -177,12 +177,14 @@ fn a_stream_holds_the_same_rows_as_the_inserts_in_every_products_form() {
 
 #[test]
 fn an_embedded_database_gets_prepared_rows_in_long_transactions() {
-    let options = Options { table_size: 30_000, load_method: LoadMethod::Stream, ..Options::default() };
+    let options =
+        OltpOptions { table_size: 30_000, load_method: LoadMethod::Stream, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, sqlite::capabilities());
     let texts = sent(&mut desk);
     let count = |begin: &str| texts.iter().filter(|text| text.starts_with(begin)).count();
     assert_eq!((count("BEGIN IMMEDIATE"), count("INSERT"), count("COMMIT")), (2, 30_000, 2));
-    let inserts = Desk::new(&Options { load_method: LoadMethod::Insert, ..options }, sqlite::capabilities());
+    let inserts =
+        Desk::new(&OltpOptions { load_method: LoadMethod::Insert, ..options }, sqlite::capabilities());
     let all = sent(&mut { inserts });
     let wanted = all.iter().flat_map(|sql| rows(sql)).map(|(k, c, pad)| format!("({k}, '{c}', '{pad}')"));
     let given = texts.iter().filter_map(|text| text.strip_prefix("INSERT INTO sbtest1 (k, c, pad) VALUES "));
@@ -191,11 +193,11 @@ fn an_embedded_database_gets_prepared_rows_in_long_transactions() {
 
 #[test]
 fn a_table_may_have_more_rows_than_32_bits_can_number() {
-    let options = Options {
+    let options = OltpOptions {
         table_size: 5_000_000_000,
         id: IdType::Bigint,
         load_connections: 1000,
-        ..Options::default()
+        ..OltpOptions::default()
     };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let last = desk.workload.tasks(desk.index("load")).len() - 1;
@@ -213,7 +215,7 @@ fn a_table_may_have_more_rows_than_32_bits_can_number() {
 
 #[test]
 fn an_index_before_the_load_is_made_with_the_table() {
-    let options = Options { index_before_load: true, ..Options::default() };
+    let options = OltpOptions { index_before_load: true, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     assert!(!desk.workload.steps().contains(&"index".to_owned()));
     assert_eq!(desk.before("load").last().unwrap(), "CREATE INDEX k_1 ON sbtest1(k)");
@@ -221,7 +223,7 @@ fn an_index_before_the_load_is_made_with_the_table() {
 
 #[test]
 fn clients_number_rows_when_the_server_does_not() {
-    let options = Options { table_size: 20, auto_inc: false, ..Options::default() };
+    let options = OltpOptions { table_size: 20, auto_inc: false, ..OltpOptions::default() };
     let sql = Desk::new(&options, mysql::capabilities("innodb", true)).operations("load", 0, 1)[0][0].clone();
     let ids: Vec<u64> = sql
         .split_once("INSERT INTO sbtest1(id, k, c, pad) VALUES(")

@@ -39,7 +39,8 @@ fn the_plan_counts_the_statements_that_a_connection_prepares() {
 fn so_it_does_for_every_microbenchmark() {
     for (sequence, least) in [("42", 40), ("32", 30)] {
         let table = format!("[workload.microbenchmarks]\nprotocol = \"prepared\"\nsequence = \"{sequence}\"");
-        let mut steps = plan(&table).workload.options::<options::Microbenchmarks>().unwrap().step_names();
+        let mut steps =
+            plan(&table).workload.options::<options::MicrobenchmarksOptions>().unwrap().step_names();
         steps.retain(|name| !["load", "index"].contains(&name.as_str()));
         assert!(steps.len() >= least, "{steps:?}");
         for step in steps {

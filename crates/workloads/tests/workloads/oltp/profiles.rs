@@ -3,7 +3,7 @@
 use dbdyno_db::{mysql, postgres};
 use dbdyno_model::{Cold, DataMode};
 use dbdyno_workloads::oltp::Oltp;
-use dbdyno_workloads::oltp::options::{Oltp as Options, OltpTest};
+use dbdyno_workloads::oltp::options::{OltpOptions, OltpTest};
 use dbdyno_workloads::options::Verify;
 use dbdyno_workloads::plans::parse;
 use dbdyno_workloads::{AnyWorkload, Workload};
@@ -11,14 +11,14 @@ use dbdyno_workloads::{AnyWorkload, Workload};
 use crate::desk::Desk;
 
 /// The options of a plan with `[workload.oltp]`.
-fn options(text: &str) -> Options {
+fn options(text: &str) -> OltpOptions {
     let plan = format!(
         "name = \"p\"\n[[variant]]\nname = \"a\"\naddress = \"mysql://root@localhost/sbtest\"\n[workload.oltp]\n{text}\n"
     );
     parse(&plan, "p.toml")
         .unwrap_or_else(|error| panic!("{error}"))
         .workload
-        .options::<Options>()
+        .options::<OltpOptions>()
         .unwrap()
         .clone()
 }
@@ -73,7 +73,7 @@ fn what_differs_from_the_profile_is_recorded() {
     assert_eq!(of("use_existing = true", "load"), 0);
     assert_eq!(of("id = \"bigint\"\nindex_before_load = true", "id"), 1);
     assert_eq!((of("", "data"), of("", "cold")), (0, 0));
-    let restarted = Options { data: DataMode::Restart, cold: Cold::All(true), ..Options::default() };
+    let restarted = OltpOptions { data: DataMode::Restart, cold: Cold::All(true), ..OltpOptions::default() };
     let of_restarted = Oltp::deviations(&restarted);
     for topic in ["data", "cold"] {
         assert!(of_restarted.iter().any(|one| one.topic == topic), "{topic}");
@@ -104,7 +104,7 @@ fn tables_of_others_are_looked_at_and_neither_made_nor_dropped() {
     let tests = vec![OltpTest::PointSelect, OltpTest::ReadWrite];
     // Without checks no one reads whole tables.
     let verify = Verify::Off;
-    let options = Options { use_existing: true, tables: 2, tests, verify, ..Options::default() };
+    let options = OltpOptions { use_existing: true, tables: 2, tests, verify, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", false));
     assert_eq!(desk.workload.steps(), ["point-select.c1", "read-write.c1"]);
     desk.journal.answer("SELECT MAX(id) FROM sbtest1", 10_000);

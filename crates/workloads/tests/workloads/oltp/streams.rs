@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use dbdyno_db::{mysql, postgres, sqlite};
 use dbdyno_workloads::Workload;
-use dbdyno_workloads::oltp::options::{Distribution, Oltp as Options, OltpTest};
+use dbdyno_workloads::oltp::options::{Distribution, OltpOptions, OltpTest};
 use dbdyno_workloads::options::Protocol;
 
 use crate::desk::Desk;
 
-fn options() -> Options {
-    Options { tests: OltpTest::ALL.to_vec(), connections: vec![1, 4], ..Options::default() }
+fn options() -> OltpOptions {
+    OltpOptions { tests: OltpTest::ALL.to_vec(), connections: vec![1, 4], ..OltpOptions::default() }
 }
 
-fn desk(options: &Options) -> Desk {
+fn desk(options: &OltpOptions) -> Desk {
     Desk::new(options, mysql::capabilities("innodb", true))
 }
 
@@ -129,7 +129,7 @@ fn every_test_sends_its_statements_and_no_other() {
 #[test]
 fn text_and_prepared_statements_say_the_same_on_every_product() {
     let text = |protocol, capabilities| {
-        let mut desk = Desk::new(&Options { protocol, ..options() }, capabilities);
+        let mut desk = Desk::new(&OltpOptions { protocol, ..options() }, capabilities);
         desk.operations("read-write.c4", 2, 3)
     };
     let prepared = text(Protocol::Prepared, mysql::capabilities("innodb", true));
@@ -144,7 +144,7 @@ fn text_and_prepared_statements_say_the_same_on_every_product() {
 
 #[test]
 fn ranges_span_their_size_and_ids_stay_in_the_table() {
-    let options = Options { range_size: 37, table_size: 1000, ..options() };
+    let options = OltpOptions { range_size: 37, table_size: 1000, ..options() };
     let mut seen = (i64::MAX, 0);
     for operation in desk(&options).operations("read-only.c1", 0, 300) {
         for sql in operation.iter().filter(|sql| sql.starts_with("SELECT")) {
@@ -163,7 +163,7 @@ fn ranges_span_their_size_and_ids_stay_in_the_table() {
 
 #[test]
 fn a_delete_and_the_insert_after_it_are_of_the_same_row() {
-    let options = Options { tables: 8, delete_inserts: 2, ..options() };
+    let options = OltpOptions { tables: 8, delete_inserts: 2, ..options() };
     for operation in desk(&options).operations("write-only.c1", 0, 200) {
         let pairs: Vec<_> = operation.iter().map(|sql| numbers(sql)).collect();
         assert!(operation[3].starts_with("DELETE") && operation[4].starts_with("INSERT"));
@@ -177,7 +177,7 @@ fn a_delete_and_the_insert_after_it_are_of_the_same_row() {
 fn groups_draw_their_tables_alike_and_apart() {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
     let mut differ = 0;
-    let many = Options { tables: 8, ..options() };
+    let many = OltpOptions { tables: 8, ..options() };
     for operation in desk(&many).operations("read-write.c1", 0, 2000) {
         let tables: Vec<i64> = operation[1..19].iter().map(|sql| numbers(sql)[0]).collect();
         assert!(tables[..10].iter().all(|&table| table == tables[0]), "point selects share a table");
@@ -189,7 +189,7 @@ fn groups_draw_their_tables_alike_and_apart() {
     assert!(counts.values().all(|count| count.abs_diff(250) < 75), "{counts:?}");
     // 7 of 8 times the ranges use another table than the point selects.
     assert!(usize::abs_diff(differ, 1750) < 75, "{differ}");
-    let one = Options { tables: 8, one_table: true, ..options() };
+    let one = OltpOptions { tables: 8, one_table: true, ..options() };
     for operation in desk(&one).operations("read-write.c1", 0, 50) {
         let tables: Vec<i64> = operation[1..19].iter().map(|sql| numbers(sql)[0]).collect();
         assert!(tables.iter().all(|&table| table == tables[0]), "{tables:?}");
@@ -207,7 +207,7 @@ fn connections_and_steps_draw_apart_and_each_can_be_repeated() {
 
 #[test]
 fn tests_draw_from_the_distribution_of_the_plan() {
-    let options = Options { distribution: Distribution::Pareto, ..options() };
+    let options = OltpOptions { distribution: Distribution::Pareto, ..options() };
     let operations = desk(&options).operations("point-select.c1", 0, 20_000);
     let low = operations.iter().filter(|sql| numbers(&sql[0])[1] <= 2000).count();
     assert!(low.abs_diff(16_000) < 250, "{low} of 20,000 ids lie in the first fifth");
@@ -215,7 +215,7 @@ fn tests_draw_from_the_distribution_of_the_plan() {
 
 #[test]
 fn ids_of_the_client_come_after_the_greatest_one_and_are_never_given_twice() {
-    let options = Options { auto_inc: false, tables: 2, ..options() };
+    let options = OltpOptions { auto_inc: false, tables: 2, ..options() };
     let mut desk = desk(&options);
     desk.journal.answer("SELECT MAX(id) FROM sbtest1", 10_000);
     desk.journal.answer("SELECT MAX(id) FROM sbtest2", 10_007);

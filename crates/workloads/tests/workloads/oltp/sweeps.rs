@@ -4,22 +4,22 @@
 use dbdyno_db::null;
 use dbdyno_model::PlanDuration;
 use dbdyno_record::Interval;
-use dbdyno_workloads::oltp::options::{Oltp as Options, OltpArrivals, OltpTest};
+use dbdyno_workloads::oltp::options::{OltpArrivals, OltpOptions, OltpTest};
 
 use crate::desk::Desk;
 
-fn options() -> Options {
-    Options {
+fn options() -> OltpOptions {
+    OltpOptions {
         tests: vec![OltpTest::PointSelect, OltpTest::ReadWrite],
         connections: vec![1, 8],
         time: PlanDuration::from_secs(1),
-        ..Options::default()
+        ..OltpOptions::default()
     }
 }
 
 #[test]
 fn a_step_lasts_its_time_after_its_warm_up() {
-    let options = Options { warmup: PlanDuration::from_secs(1), ..options() };
+    let options = OltpOptions { warmup: PlanDuration::from_secs(1), ..options() };
     let mut desk = Desk::new(&options, null::capabilities());
     let (end, record) = desk.run("read-write.c8");
     assert_eq!(end.tasks.len(), 8);
@@ -34,7 +34,7 @@ fn a_step_lasts_its_time_after_its_warm_up() {
 #[test]
 fn rates_are_of_all_connections_together_and_keep_their_operations() {
     for arrivals in [OltpArrivals::Constant, OltpArrivals::Poisson] {
-        let options = Options { arrivals, rates: vec![400], ..options() };
+        let options = OltpOptions { arrivals, rates: vec![400], ..options() };
         let mut desk = Desk::new(&options, null::capabilities());
         let (end, record) = desk.run("point-select.c8.r400");
         let done: u64 = end.tasks.iter().map(|task| task.done).sum();
@@ -62,7 +62,8 @@ fn rates_are_of_all_connections_together_and_keep_their_operations() {
 
 #[test]
 fn thinking_slows_a_closed_loop_down() {
-    let options = Options { think_time: PlanDuration(std::time::Duration::from_millis(100)), ..options() };
+    let options =
+        OltpOptions { think_time: PlanDuration(std::time::Duration::from_millis(100)), ..options() };
     let mut desk = Desk::new(&options, null::capabilities());
     let (end, record) = desk.run("point-select.c8");
     let done: u64 = end.tasks.iter().map(|task| task.done).sum();

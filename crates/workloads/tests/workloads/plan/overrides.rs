@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dbdyno_model::CpuList;
 use dbdyno_plan::Plan;
-use dbdyno_workloads::insert_benchmark::options::InsertBenchmark;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmarkOptions;
 use dbdyno_workloads::plans::{parse_with, read_with};
 
 const PLAN: &str = r#"name = "p"
@@ -43,7 +43,7 @@ fn values_are_toml_or_else_texts() {
         ("workload.insert-benchmark.rows_per_commit.load", "1000"),
     ]);
     assert_eq!((plan.blocks, plan.margin, plan.name.as_str()), (7, 0.5, "quick"));
-    let benchmark = plan.workload.options::<InsertBenchmark>().expect("in the file");
+    let benchmark = plan.workload.options::<InsertBenchmarkOptions>().expect("in the file");
     assert_eq!(benchmark.clients, 2);
     assert_eq!(benchmark.rates, [10, 20]);
     assert_eq!(benchmark.read_write_time.0, Duration::from_secs(5));

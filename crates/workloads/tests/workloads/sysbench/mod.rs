@@ -10,7 +10,7 @@ use dbdyno_plan::{Plan, WorkloadOptions};
 use dbdyno_workloads::Workload;
 use dbdyno_workloads::plans::parse;
 use dbdyno_workloads::sysbench::Sysbench;
-use dbdyno_workloads::sysbench::options::Sysbench as Options;
+use dbdyno_workloads::sysbench::options::SysbenchOptions;
 use tempfile::TempDir;
 
 use crate::desk::Desk;
@@ -41,9 +41,9 @@ fn plan(options: &str) -> Result<Plan, String> {
     parse(&text, "p.toml").map_err(|error| error.to_string())
 }
 
-fn options(text: &str) -> Options {
+fn options(text: &str) -> SysbenchOptions {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    plan.workload.options::<Options>().unwrap().clone()
+    plan.workload.options::<SysbenchOptions>().unwrap().clone()
 }
 
 fn desk_on(text: &str, capabilities: Capabilities) -> Desk<Sysbench> {
@@ -72,7 +72,11 @@ fn steps_are_the_commands_and_a_run_at_each_concurrency_level() {
         named("commands = [\"prepare\", \"prewarm\", \"run\", \"cleanup\"]"),
         "prepare prewarm oltp_read_write.c1 cleanup"
     );
-    let existing = Options { use_existing: true, script: "oltp_insert".to_owned(), ..Options::default() };
+    let existing = SysbenchOptions {
+        use_existing: true,
+        script: "oltp_insert".to_owned(),
+        ..SysbenchOptions::default()
+    };
     assert_eq!((existing.step_names().join(" ").as_str(), existing.load_steps()), ("oltp_insert.c1", 0));
     assert!(existing.needs().existing_tables);
 }

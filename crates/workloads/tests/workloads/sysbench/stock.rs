@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_db::{mysql, postgres, sqlite};
-use dbdyno_workloads::oltp::options::{Oltp, OltpTest};
+use dbdyno_workloads::oltp::options::{OltpOptions, OltpTest};
 
 use super::{desk, desk_on, stock};
 use crate::desk::{Desk, text};
@@ -40,7 +40,7 @@ fn scripts_send_the_statements_of_the_classic_tests_in_their_order() {
     ];
     for capabilities in [mysql::capabilities("innodb", true), postgres::capabilities()] {
         for (test, script) in scripts {
-            let options = Oltp { tests: vec![test], tables: 3, ..Oltp::default() };
+            let options = OltpOptions { tests: vec![test], tables: 3, ..OltpOptions::default() };
             let classic =
                 Desk::new(&options, capabilities.clone()).operations(&format!("{}.c1", test.name()), 0, 20);
             let own = desk_on(&stock(script, "tables = 3"), capabilities.clone()).operations(
