@@ -59,7 +59,7 @@ pub use compare::noise::{Forecast, StepNoise, fixed_blocks, forecast, noise, poo
 pub use compare::pairs::{margin_of, margins_without_step};
 pub use compare::rates::{ReachedRate, keeps_target, least_accepted};
 pub use compare::ratio::{GroupRatios, interval_of_blocks, ratio_of_blocks, ratio_of_runs};
-pub use compare::verdicts::{LEAST_SECONDS, p_text};
+pub use compare::verdicts::{MIN_SECONDS, p_text};
 pub use error::Error;
 pub use history::{
     Change, Detectable, Followed, History, HistoryChoices, HistoryRun, Lapse, Measure, RunValues, Series,

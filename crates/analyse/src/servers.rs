@@ -33,7 +33,7 @@ pub(crate) fn servers_of(cell: &CellRecord) -> impl Iterator<Item = &ServerInfo>
 }
 
 /// Highest CPU number that is accepted. No host has more, so that a higher one is a typing error.
-const GREATEST_CPU: u32 = 65_535;
+const MAX_CPU: u32 = 65_535;
 
 /// The CPUs of a list such as `0-3,8`; `None` when it is not one.
 pub(crate) fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
@@ -41,7 +41,7 @@ pub(crate) fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last > GREATEST_CPU {
+        if first > last || last > MAX_CPU {
             return None;
         }
         cpus.extend(first..=last);

@@ -209,11 +209,11 @@ fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
 /// operations.
 fn latency(response: &Histogram<u64>) -> String {
     /// With fewer operations the percentile is the longest time.
-    const LEAST: u64 = 100;
+    const MIN: u64 = 100;
     let ms = |value_us: u64| milliseconds(value_us) + " ms";
     match response.len() {
         0 => String::new(),
-        count if count < LEAST => format!("max {}", ms(response.max())),
+        count if count < MIN => format!("max {}", ms(response.max())),
         _ => format!("p99 {}", ms(response.value_at_quantile(0.99))),
     }
 }

@@ -19,7 +19,7 @@ use crate::control::Control;
 
 /// A wake-up may take up to this time, also on a virtual machine that shares its CPUs. Only longer
 /// delays are pauses.
-const LEAST: Duration = Duration::from_millis(20);
+const MIN: Duration = Duration::from_millis(20);
 /// Pauses that are shorter than the window divided by this need not be seen.
 const PART: u32 = 100;
 /// Polls are not more frequent than this, because each wake-up costs CPU that counts as the client's:
@@ -101,12 +101,12 @@ impl PauseWatch {
     /// long the thread did not run, if that was a pause.
     fn end(&self, asked: Duration) -> Option<Duration> {
         let waited = self.began.elapsed();
-        if waited <= asked + LEAST {
+        if waited <= asked + MIN {
             return None;
         }
         let delayed = Duration::from_nanos(self.run_delay_ns().saturating_sub(self.delay_ns));
         let paused = waited.saturating_sub(asked + delayed);
-        (paused > LEAST).then_some(paused)
+        (paused > MIN).then_some(paused)
     }
 
     fn run_delay_ns(&self) -> u64 {

@@ -47,8 +47,8 @@ pub enum LostConnections {
 pub fn load_problem(load: &Load) -> Option<(&'static str, String)> {
     /// Without a pause, reconnection attempts would keep busy both the client's CPUs and the
     /// server's accepting of connections.
-    const LEAST_WAIT: Duration = Duration::from_millis(1);
-    if load.reconnect_wait.0 < LEAST_WAIT {
+    const MIN_WAIT: Duration = Duration::from_millis(1);
+    if load.reconnect_wait.0 < MIN_WAIT {
         return Some(("reconnect_wait", "reconnect_wait must be at least 1ms".to_owned()));
     }
     for (key, time) in [("login_timeout", load.login_timeout), ("silence_timeout", load.silence_timeout)] {

@@ -61,7 +61,7 @@ impl Report {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Colours {
-    /// Faster and slower are coloured, all else is not.
+    /// Faster and slower are coloured, and nothing else is.
     #[default]
     Verdict,
     /// As in published reports: 0.95 and less is red, 1.05 and more green, what is between grey.

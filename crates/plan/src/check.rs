@@ -130,8 +130,8 @@ fn host_problem(plan: &Plan) -> Option<Mistake> {
 /// Refuses a memory limit with which no server starts, because the server's own error would be
 /// long.
 fn memory_problem(memory: PlanBytes) -> Option<String> {
-    const LEAST: PlanBytes = PlanBytes(32 << 20);
-    (memory < LEAST).then(|| format!("server_memory is {memory}, but must be at least {LEAST}"))
+    const MIN: PlanBytes = PlanBytes(32 << 20);
+    (memory < MIN).then(|| format!("server_memory is {memory}, but must be at least {MIN}"))
 }
 
 fn setup_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {

@@ -82,7 +82,7 @@ pub fn each_file(plan: &mut Plan, mut change: impl FnMut(&mut PathBuf)) {
 
 /// With fewer blocks before the first look, looks would spend error while they can hardly find
 /// anything.
-const LEAST_BLOCKS_OF_BUDGET: u32 = 3;
+const MIN_BLOCKS_OF_BUDGET: u32 = 3;
 
 /// Adds the control after the base. A plan that has it already stays as it is, so that a resolved
 /// plan can be read again.
@@ -142,9 +142,9 @@ fn budget_problem(budget: PlanDuration, blocks: u32) -> Option<String> {
     if budget.0 < Duration::from_secs(1) {
         return Some("budget must be at least 1s".to_owned());
     }
-    (blocks < LEAST_BLOCKS_OF_BUDGET).then(|| {
+    (blocks < MIN_BLOCKS_OF_BUDGET).then(|| {
         format!(
-            "a budget needs blocks = {LEAST_BLOCKS_OF_BUDGET} or more, not {blocks}: its first look is after the plan's \
+            "a budget needs blocks = {MIN_BLOCKS_OF_BUDGET} or more, not {blocks}: its first look is after the plan's \
              blocks, and with fewer it would find nothing"
         )
     })

@@ -87,7 +87,7 @@ impl Events {
         match &event {
             StepEvent::Started { spec, .. } => spec_fault(spec)?,
             StepEvent::Scheduled { operations_per_second: rate, .. } if *rate < 0.0 => {
-                return Err(format!("{rate} operations a second cannot be asked for"));
+                return Err(format!("{rate} operations per second cannot be asked for"));
             }
             StepEvent::Window { from_us, to_us } | StepEvent::Statement { from_us, to_us, .. }
                 if to_us < from_us =>

@@ -2,7 +2,7 @@
 //! read. Files for programs (CSV, JSON, Parquet, OpenMetrics) have neither.
 
 use dbdyno_analyse::statistics::Interval;
-use dbdyno_analyse::{LEAST_SECONDS, grouped, unique};
+use dbdyno_analyse::{MIN_SECONDS, grouped, unique};
 
 /// What is shown where there is no number. It is the original's word.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
@@ -31,15 +31,15 @@ pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
 /// From 1000 on, decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond
 /// any useful value, and then only that is reported.
 pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
-    const LEAST: f64 = 1e-6;
-    const GREATEST: f64 = 1e6;
-    if ratio > 0.0 && ratio < LEAST {
+    const MIN: f64 = 1e-6;
+    const MAX: f64 = 1e6;
+    if ratio > 0.0 && ratio < MIN {
         return "<0.000001".to_owned();
     }
-    if ratio > GREATEST && ratio.is_finite() {
+    if ratio > MAX && ratio.is_finite() {
         return ">1,000,000".to_owned();
     }
-    if (1_000.0..=GREATEST).contains(&ratio) {
+    if (1_000.0..=MAX).contains(&ratio) {
         return grouped(&format!("{ratio:.0}"));
     }
     // Halves are rounded up by way of whole hundredths, so that what is shown with two decimals is
@@ -92,8 +92,8 @@ pub fn rate(value: Option<f64>) -> String {
 
 /// Seconds with three digits, from a tenth of a millisecond on. A shorter time is `< 0.0001`.
 pub fn seconds_text(seconds: f64) -> String {
-    if seconds < LEAST_SECONDS {
-        return format!("< {LEAST_SECONDS}");
+    if seconds < MIN_SECONDS {
+        return format!("< {MIN_SECONDS}");
     }
     fixed(Some(seconds), decimals(seconds, 4))
 }

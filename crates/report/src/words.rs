@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use dbdyno_analyse::{
-    LEAST_SECONDS, ReachedRate, RestlessLevel, StepFindings, TooFewOperations, Undecided, VariantStep,
+    MIN_SECONDS, ReachedRate, RestlessLevel, StepFindings, TooFewOperations, Undecided, VariantStep,
     WorkLeft, ZeroRates, is_in_bytes, keeps_target, least_accepted,
 };
 
@@ -88,7 +88,7 @@ pub(crate) fn zero_rate_text(found: &ZeroRates, base: &str) -> Option<String> {
 pub(crate) fn undecided_text(why: &Undecided) -> String {
     match why {
         Undecided::BelowClock => {
-            format!("a time below {LEAST_SECONDS} s is below what the clock resolves: no ratio is formed")
+            format!("a time below {MIN_SECONDS} s is below what the clock resolves: no ratio is formed")
         }
         Undecided::TooFewOperations(TooFewOperations { operations, least, enough_seconds }) => format!(
             "too few operations: {operations:.1} in the window; {least:.0} would be enough, which takes {enough_seconds:.0} s"

@@ -241,7 +241,7 @@ fn readers_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
         let size = Size { data_dir: config.data_dir.clone(), database_dir: config.database_dir.clone() };
-        let size = costly("size", size::LEAST_PAUSE, move || Ok(size));
+        let size = costly("size", size::MIN_PAUSE, move || Ok(size));
         readers.push(("sampler-size", vec![size]));
     }
     let mut slow = Vec::new();

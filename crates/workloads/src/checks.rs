@@ -62,7 +62,7 @@ pub enum CheckAt {
 #[serde(deny_unknown_fields)]
 pub struct SqlCheck {
     pub sql: String,
-    /// Whole numbers are compared as numbers, all else as text.
+    /// Whole numbers are compared as numbers, anything else as text.
     pub expect: String,
     /// Before measured steps, after steps, or both.
     #[serde(default)]

@@ -13,7 +13,7 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Number, Value};
 
-use crate::plans::{LEAST_MS, STEP_TIME, WHOLE_SECONDS};
+use crate::plans::{MIN_MS, STEP_TIME, WHOLE_SECONDS};
 
 /// How statements travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -171,7 +171,7 @@ fn plain(number: &Number) -> String {
 fn time_problem(schema: &Value, text: &str) -> Option<String> {
     let time: PlanDuration = serde_json::from_value(Value::from(text)).ok()?;
     let of_step = (schema[STEP_TIME] == true).then_some(1_000);
-    let least = schema[LEAST_MS].as_u64().or(of_step).map(Duration::from_millis);
+    let least = schema[MIN_MS].as_u64().or(of_step).map(Duration::from_millis);
     if let Some(least) = least.filter(|least| time.0 < *least) {
         return Some(format!("at least {}", PlanDuration(least)));
     }

@@ -12,7 +12,7 @@ use crate::{ALL, kind_of};
 /// 1 s.
 pub const STEP_TIME: &str = "x-step-time";
 /// The mark of a time that has a shortest length, in milliseconds.
-pub(crate) const LEAST_MS: &str = "x-least-ms";
+pub(crate) const MIN_MS: &str = "x-least-ms";
 /// The mark of a time that must be whole seconds.
 pub(crate) const WHOLE_SECONDS: &str = "x-whole-seconds";
 /// The mark of an option that `dbdyno init` asks for.

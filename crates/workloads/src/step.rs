@@ -184,7 +184,7 @@ pub(crate) fn forecast<O: StepOptions>(options: &O, size: &Size) -> Forecast {
 
 /// More clients than this would make records long and add no information.
 const MOST_CLIENTS: u32 = 64;
-const LEAST_CLIENTS: u32 = 16;
+const MIN_CLIENTS: u32 = 16;
 
 /// Returns the draws of step `name`. They depend on its name, so that adding a step to a plan or
 /// removing one leaves the others as they are.
@@ -208,7 +208,7 @@ pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
         return connections;
     }
     let divides = |count: &u32| connections.is_multiple_of(*count);
-    (LEAST_CLIENTS..=MOST_CLIENTS).rev().find(divides).unwrap_or(connections)
+    (MIN_CLIENTS..=MOST_CLIENTS).rev().find(divides).unwrap_or(connections)
 }
 
 /// Returns a step of one kind of operation, which the step's figure counts. With `is_timed` the step

@@ -11,7 +11,7 @@ use super::{Bound, Setting, Table, in_turn};
 /// Connections of both programs.
 const CONNECTIONS: u32 = 4;
 /// Lowest ratio of dbdyno's rate to sysbench's.
-const LEAST_RATE: f64 = 1.5;
+const MIN_RATE: f64 = 1.5;
 const SERVERS: [&str; 2] = ["mariadb-10.11.5", "pg-15"];
 /// Number of tables, and how dbdyno loads them. sysbench has one way only.
 const CASES: [(u32, &str); 4] = [(1, "insert"), (1, "stream"), (4, "insert"), (4, "stream")];
@@ -49,7 +49,7 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
                     false => prepared(&host, load),
                 })?;
                 let rates = seconds.map(|seconds| (rows * u64::from(tables)) as f64 / seconds);
-                table.add(&what, "rows per second", Bound::AtLeast(LEAST_RATE), rates);
+                table.add(&what, "rows per second", Bound::AtLeast(MIN_RATE), rates);
             }
         }
         titles.push(host.title);

@@ -17,7 +17,7 @@ use crate::statistics::student::{Estimate, equivalence_bounds};
 
 /// Smallest number of blocks for a look, except for the last look. Fewer blocks could find next to
 /// nothing.
-const LEAST_BLOCKS: u32 = 3;
+const MIN_BLOCKS: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Look {
@@ -149,7 +149,7 @@ impl SoFar {
         }
         self.estimate = Estimate::of_mean(&known.iter().map(|(_, ratio)| ratio.ln()).collect::<Vec<_>>());
         let (Some(estimate), blocks) = (self.estimate, known.len() as u32) else { return };
-        if blocks >= LEAST_BLOCKS {
+        if blocks >= MIN_BLOCKS {
             self.first.get_or_insert(blocks);
         }
         let at = At { first: self.first.unwrap_or(blocks), blocks, is_last };

@@ -21,7 +21,7 @@ const MOST_LEFT: f64 = 0.01;
 /// By how many standard deviations of their number the operations under way may exceed their mean.
 const DEVIATIONS: f64 = 3.0;
 /// Number of operations that may be under way at the window's end, however fast the answers are.
-const LEAST_ON_ITS_WAY: f64 = 3.0;
+const MIN_ON_ITS_WAY: f64 = 3.0;
 
 /// How well a schedule was kept. The figures are medians over the valid blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,7 +68,7 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
 /// cannot be told from a queue. It is therefore at most half of what was due.
 fn on_its_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
-    (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(LEAST_ON_ITS_WAY)
+    (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(MIN_ON_ITS_WAY)
 }
 
 impl StepFindings {

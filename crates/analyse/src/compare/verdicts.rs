@@ -75,7 +75,7 @@ fn of_bound(ratio: &Ratio, margin: f64) -> Option<Verdict> {
 /// Shortest time that is compared, in seconds. Records hold the times of executions in whole
 /// microseconds. Below a hundred of them the last one is more than 1 % of the time, and a cache has
 /// most likely answered.
-pub const LEAST_SECONDS: f64 = 0.000_1;
+pub const MIN_SECONDS: f64 = 0.000_1;
 
 /// What a rule may look at.
 #[derive(Clone, Copy)]
@@ -112,7 +112,7 @@ pub(crate) fn judged(
 /// Whether a valid run of either took less time than the clock resolves.
 pub(crate) fn is_below_clock(step: &StepFindings, runs: &[StepRun], base_runs: &[StepRun]) -> bool {
     let mut all = valid(runs).chain(valid(base_runs));
-    step.less_is_better && all.any(|run| !run.executions.is_empty() && run.rate < LEAST_SECONDS)
+    step.less_is_better && all.any(|run| !run.executions.is_empty() && run.rate < MIN_SECONDS)
 }
 
 fn below_clock(subject: &Subject<'_>, _: Option<Verdict>) -> Option<Undecided> {

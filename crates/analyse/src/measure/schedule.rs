@@ -14,7 +14,7 @@ const LAG_ALLOWED_US: f64 = 1_000.0;
 /// Lag that is accepted, as a share of the response time at the same percentile.
 const LAG_ALLOWED_SHARE: f64 = 0.10;
 /// With fewer operations, a p99 is one or two of them.
-const LEAST_OPERATIONS: u64 = 200;
+const MIN_OPERATIONS: u64 = 200;
 
 /// The schedule of one kind; `None` for a closed loop. `lag` is the lag in the common window.
 pub(crate) fn schedule(step: &WindowSummary<'_>, kind: &KindSummary<'_>, lag: Latency) -> Option<Schedule> {
@@ -63,7 +63,7 @@ fn backlog_max(kind: &KindSummary<'_>, window: Span) -> u64 {
 pub(crate) fn schedule_fault(kind: &KindResult) -> Option<Warning> {
     let lag = &kind.schedule.as_ref()?.lag;
     let allowed_us = LAG_ALLOWED_US.max(LAG_ALLOWED_SHARE * kind.response.p99_us as f64);
-    (lag.count >= LEAST_OPERATIONS && lag.p99_us as f64 > allowed_us).then(|| {
+    (lag.count >= MIN_OPERATIONS && lag.p99_us as f64 > allowed_us).then(|| {
         Warning::reason(Code::ClientLate)
             .with("kind", kind.kind.as_str())
             .with("lag_ms", lag.p99_us as f64 / 1e3)

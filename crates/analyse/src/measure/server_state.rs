@@ -10,8 +10,8 @@ use crate::window::WindowSummary;
 use crate::window::counters::{Counters, at_end, greatest};
 
 /// An idle server's levels grow too. Growth in bytes up to this is not reported.
-const LEAST_BYTES: i64 = 1 << 20;
-const LEAST_COUNT: i64 = 1_000;
+const MIN_BYTES: i64 = 1 << 20;
+const MIN_COUNT: i64 = 1_000;
 /// Smallest reported growth of a level in bytes, as a share of what was written. Below it, later
 /// steps hardly pay.
 const REPORTED_SHARE: f64 = 0.05;
@@ -60,9 +60,9 @@ impl DeferredWork {
         let is_reported = |level: &&DeferredLevel| {
             let share = self.share_of_written(level);
             if level.is_bytes() {
-                level.more() > LEAST_BYTES && share.is_none_or(|share| share > REPORTED_SHARE)
+                level.more() > MIN_BYTES && share.is_none_or(|share| share > REPORTED_SHARE)
             } else {
-                level.more() > LEAST_COUNT
+                level.more() > MIN_COUNT
             }
         };
         self.levels.iter().filter(is_reported).max_by_key(|level| (level.is_bytes(), level.more()))

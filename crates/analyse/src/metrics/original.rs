@@ -52,7 +52,7 @@ group! {
             "Size of the database's tables and indexes.";
         dbgb2: "dbgb2", "GiB", 3, Less, size_gib(step, "data_dir_bytes"),
             "Size of the whole data directory with its logs.";
-        rss: "rss", "GiB", 3, Less, memory_gib(step), "Greatest resident memory of the server process.";
+        rss: "rss", "GiB", 3, Less, memory_gib(step), "Highest resident memory of the server process.";
         maxop: "maxop", "s", 3, Less, step.in_window(greatest_service_time_seconds(step)),
             "Longest service time of an insert (l.*) or a query (q*).";
         median_second_rate: "p50", "1/s", 0, More, second_rate(step, 50.0),

@@ -236,11 +236,11 @@ pub struct Latency {
 impl Latency {
     /// With fewer operations the 99th percentile is the longest of them, which says little about
     /// the others.
-    const LEAST_OPERATIONS: u64 = 100;
+    const MIN_OPERATIONS: u64 = 100;
 
     /// Returns the 99th percentile in microseconds, or `None` where there are too few operations.
     pub fn known_p99_us(&self) -> Option<u64> {
-        (self.count >= Self::LEAST_OPERATIONS).then_some(self.p99_us)
+        (self.count >= Self::MIN_OPERATIONS).then_some(self.p99_us)
     }
 }
 

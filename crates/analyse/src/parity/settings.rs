@@ -227,9 +227,9 @@ fn is_changed(family: &FamilyFacts, name: &str, configured: &str, is: &str) -> b
 /// Reads a size, or words. Servers write sizes as plain numbers, but a small number may be
 /// anything.
 fn size_or_words(value: &str) -> Value {
-    const LEAST: u64 = 1 << 20;
+    const MIN: u64 = 1 << 20;
     match size(value) {
-        Some(bytes) if bytes >= LEAST && value.chars().all(|c| c.is_ascii_digit()) => Value::Size(bytes),
+        Some(bytes) if bytes >= MIN && value.chars().all(|c| c.is_ascii_digit()) => Value::Size(bytes),
         _ => Value::words(value),
     }
 }

@@ -34,7 +34,7 @@ pub const PERMUTATIONS: u64 = 999;
 /// known well enough.
 const ENOUGH: u64 = 100;
 /// Smallest number of values on either side of a split.
-const LEAST_SIDE: usize = 2;
+const MIN_SIDE: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ChangePoint {
@@ -58,7 +58,7 @@ pub fn permutations_for(series: usize) -> u64 {
 /// level, however far apart the levels are. It counts the orders that have the newer values
 /// together at the end or at the beginning. It is 1 where a side has fewer than two values.
 pub fn least_p(values: usize, newer: usize) -> f64 {
-    if newer < LEAST_SIDE || newer + LEAST_SIDE > values {
+    if newer < MIN_SIDE || newer + MIN_SIDE > values {
         return 1.0;
     }
     // This is 2 divided by the number of ways to choose `newer` of `values`.
@@ -68,7 +68,7 @@ pub fn least_p(values: usize, newer: usize) -> f64 {
 /// Smallest number of values with which a change in one series among `series` can be found at
 /// `level`. It is the best case, with half of the values at either level.
 pub fn least_values(series: usize, level: f64) -> usize {
-    let mut values = 2 * LEAST_SIDE;
+    let mut values = 2 * MIN_SIDE;
     while least_p(values, values / 2) * series as f64 > level {
         values += 1;
     }
@@ -78,7 +78,7 @@ pub fn least_values(series: usize, level: f64) -> usize {
 /// Smallest number of newest values at another level that can be found at `level`, in one series of
 /// `values` values among `series`.
 pub fn least_newer(values: usize, series: usize, level: f64) -> Option<usize> {
-    (LEAST_SIDE..values).find(|newer| least_p(values, *newer) * series as f64 <= level)
+    (MIN_SIDE..values).find(|newer| least_p(values, *newer) * series as f64 <= level)
 }
 
 /// The largest change in `values`, whatever its p; `None` for fewer than four values and for equal
@@ -113,7 +113,7 @@ fn greatest_split(values: &[f64]) -> Option<(usize, f64)> {
     let mut sum = 0.0;
     let mut greatest: Option<(usize, f64)> = None;
     for (at, value) in values.iter().enumerate() {
-        if at >= LEAST_SIDE && at + LEAST_SIDE <= count {
+        if at >= MIN_SIDE && at + MIN_SIDE <= count {
             let (left, right) = (at as f64, (count - at) as f64);
             let difference = sum / left - (total - sum) / right;
             let squares = left * right / count as f64 * difference * difference;
@@ -127,7 +127,7 @@ fn greatest_split(values: &[f64]) -> Option<(usize, f64)> {
 }
 
 /// With fewer values a change does not have two on either side, so that there is no p.
-const LEAST_VALUES: usize = 4;
+const MIN_VALUES: usize = 4;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
@@ -171,7 +171,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
     let mut all = vec![Changes::default(); series.len()];
     let wholes =
         series.iter().enumerate().map(|(at, values)| Segment { series: at, start: 0, end: values.len() });
-    let mut segments: Vec<Segment> = wholes.filter(|segment| segment.length() >= LEAST_VALUES).collect();
+    let mut segments: Vec<Segment> = wholes.filter(|segment| segment.length() >= MIN_VALUES).collect();
     // A shorter part cannot have a p as small as `level`, whatever its values are.
     let least = least_values(1, level);
     let mut is_first = true;

@@ -11,18 +11,18 @@
 use crate::statistics::describe::{deviation, mean, median};
 
 /// Smallest share of all values that each mode must have.
-const LEAST_MODE_SHARE: f64 = 0.1;
+const MIN_MODE_SHARE: f64 = 0.1;
 /// Smallest share of the variance that two groups must explain. A normal distribution cut in two at
 /// its middle gives 0.64 and an even one 0.75, so that a series with more than this is neither.
-const LEAST_EXPLAINED: f64 = 0.85;
+const MIN_EXPLAINED: f64 = 0.85;
 /// Smallest difference between the modes that matters, as a share of the higher mode.
-const LEAST_MODE_DIFFERENCE: f64 = 0.1;
+const MIN_MODE_DIFFERENCE: f64 = 0.1;
 /// With fewer distinct values, the levels are steps of a coarse counter and not modes.
-const LEAST_DISTINCT: usize = 8;
+const MIN_DISTINCT: usize = 8;
 /// Smallest correlation of a series with itself, one period later, for which it is called a period.
-const LEAST_CORRELATION: f64 = 0.3;
+const MIN_CORRELATION: f64 = 0.3;
 /// Number of periods that a series must hold for one to be believed.
-const LEAST_PERIODS: usize = 3;
+const MIN_PERIODS: usize = 3;
 
 /// Length of the longest run of zeros.
 pub fn longest_gap(values: &[f64]) -> usize {
@@ -50,11 +50,11 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
 /// peak after the autocorrelation first fell below 0. The peak must be at least 0.3, and twice the
 /// 1.96 ÷ √n of pure noise. `None` when there is no such peak.
 pub fn period(values: &[f64]) -> Option<(usize, f64)> {
-    let longest = values.len() / LEAST_PERIODS;
+    let longest = values.len() / MIN_PERIODS;
     let correlations: Vec<f64> =
         (0..=longest + 1).map(|lag| autocorrelation(values, lag)).collect::<Option<_>>()?;
     let first_below = correlations.iter().position(|correlation| *correlation < 0.0)?;
-    let least = LEAST_CORRELATION.max(2.0 * 1.96 / (values.len() as f64).sqrt());
+    let least = MIN_CORRELATION.max(2.0 * 1.96 / (values.len() as f64).sqrt());
     let peaks = (first_below.max(1)..=longest).filter(|lag| {
         let own = correlations[*lag];
         own >= least && own >= correlations[lag - 1] && own > correlations[lag + 1]
@@ -78,7 +78,7 @@ pub struct Modes {
 pub fn modes(values: &[f64]) -> Option<Modes> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    if sorted.chunk_by(|a, b| a == b).count() < LEAST_DISTINCT {
+    if sorted.chunk_by(|a, b| a == b).count() < MIN_DISTINCT {
         return None;
     }
     let count = sorted.len() as f64;
@@ -98,15 +98,15 @@ pub fn modes(values: &[f64]) -> Option<Modes> {
         sum += value;
     }
     let (between, modes) = best?;
-    let both = modes.low_share.min(1.0 - modes.low_share) >= LEAST_MODE_SHARE;
-    let apart = modes.high - modes.low >= LEAST_MODE_DIFFERENCE * modes.high;
-    (between >= LEAST_EXPLAINED * all_squares && both && apart).then_some(modes)
+    let both = modes.low_share.min(1.0 - modes.low_share) >= MIN_MODE_SHARE;
+    let apart = modes.high - modes.low >= MIN_MODE_DIFFERENCE * modes.high;
+    (between >= MIN_EXPLAINED * all_squares && both && apart).then_some(modes)
 }
 
 /// Number of values in one batch.
 pub const BATCH: usize = 5;
 /// Smallest number of batches. A shorter series cannot tell warm-up from noise.
-const LEAST_BATCHES: usize = 8;
+const MIN_BATCHES: usize = 8;
 
 /// How a series begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub enum WarmUp {
 pub fn warm_up(values: &[f64]) -> Option<WarmUp> {
     let batches: Vec<f64> =
         values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();
-    if batches.len() < LEAST_BATCHES {
+    if batches.len() < MIN_BATCHES {
         return None;
     }
     // The variance of the mean of what is left is its sum of squares ÷ count². The last few batches

@@ -120,7 +120,7 @@ fn write_cell(run: &RunWriter, id: &CellId, rows_per_second: u64) -> Result<(), 
     Ok(())
 }
 
-/// Block 1: 10,000 and 12,000 rows a second; block 2: 20,000 and 30,000.
+/// Block 1: 10,000 and 12,000 rows per second; block 2: 20,000 and 30,000.
 fn write_run(parent: &Path) -> Result<Run, Box<dyn Error>> {
     let manifest = manifest();
     let writer = RunWriter::create(parent, &manifest)?;

@@ -12,7 +12,7 @@ use dbdyno_model::CpuList;
 /// known times.
 ///
 /// The server takes any user, password and database. It looks at the first words of a statement
-/// only: what asks for rows gets the programmed ones, all else succeeds. Each statement takes the
+/// only: what asks for rows gets the programmed ones, and everything else succeeds. Each statement takes the
 /// CPU time of --burn plus a delay drawn from --delay, so that what a client reports can be
 /// compared with what is true. Without them the server answers as fast as it can, and shows what a
 /// client can reach.
@@ -91,7 +91,7 @@ pub(crate) struct KnownAnswerArgs {
     /// Threads, instead of one for each CPU. Connections go round them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
-    /// Seed of all draws. The same seed gives each connection the same delays.
+    /// Seed of the random delays. The same seed gives each connection the same delays.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Write what was done to this file, instead of to standard output.

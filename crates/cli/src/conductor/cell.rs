@@ -240,7 +240,7 @@ pub(crate) fn server_info(description: Description, database: &Database) -> Serv
 }
 
 /// Least width of a step's name in the line that reports it.
-const LEAST_WIDTH: usize = 8;
+const MIN_WIDTH: usize = 8;
 
 /// What the steps of one cell share.
 pub(super) struct CellSteps<'a> {
@@ -276,7 +276,7 @@ impl<'a> CellSteps<'a> {
         workload: &'a mut dyn AnyWorkload,
     ) -> Self {
         let names = workload.steps();
-        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(MIN_WIDTH);
         let blank = workload.knowledge();
         Self {
             id: cell.id,

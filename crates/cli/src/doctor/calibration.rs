@@ -31,7 +31,7 @@ use crate::{files, host, limits, signals};
 
 /// Share of its time from which a load thread, or the server on its CPUs, counts as the limit.
 const FULL: f64 = 0.90;
-const LEAST_TIME: Duration = Duration::from_secs(1);
+const MIN_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
 /// Returns where the server that speaks a family's protocol listens: a socket, or a folder of one.
@@ -94,7 +94,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
 /// Makes the plan of the calibration. Its tables are as small as possible, because the server reads
 /// none.
 fn plan(args: &DoctorArgs, runtime_dir: &RuntimeDir) -> Result<Plan, ExitError> {
-    if args.time.0 < LEAST_TIME {
+    if args.time.0 < MIN_TIME {
         return Err(ExitError::usage(format!("--time is {}, but must be at least 1s", args.time)));
     }
     let cpus = |key: &str, list: &Option<CpuList>| {

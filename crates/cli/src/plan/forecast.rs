@@ -148,7 +148,7 @@ fn path() -> Option<PathBuf> {
 }
 
 /// Loads and writes that take less than this keep their sizes.
-const LEAST_WORK: Duration = Duration::from_secs(5);
+const MIN_WORK: Duration = Duration::from_secs(5);
 
 /// Lengths in seconds of the steps that a plan of a limited time may have.
 const LENGTHS: [u64; 11] = [600, 300, 120, 60, 30, 20, 10, 5, 3, 2, 1];
@@ -161,7 +161,7 @@ pub(crate) type Sizes = Vec<(String, Value)>;
 /// the same flags give the same sizes on every machine, whatever ran there before.
 pub(crate) fn fit_sizes(plan: &mut Table, overrides: &[(String, String)]) -> Result<Sizes, ExitError> {
     let measured = |cell: &CellEstimate| -> Duration { cell.steps.iter().map(|step| step.length).sum() };
-    fit_within(plan, overrides, &|cell| measured(cell).max(LEAST_WORK))
+    fit_within(plan, overrides, &|cell| measured(cell).max(MIN_WORK))
 }
 
 /// Does what [`fit_sizes`] does, with `limit` as the longest work of each cell.
@@ -186,7 +186,7 @@ fn fit_within(
         let sized = with_sizes(plan, &workload, &sizes);
         let forecast = by_one_cpu(&sized, overrides)?;
         let fits = |cell: &CellEstimate| work(cell) <= limit(cell);
-        if forecast.cells.iter().all(fits) || factor <= LEAST_FACTOR {
+        if forecast.cells.iter().all(fits) || factor <= MIN_FACTOR {
             if factor == 1.0 {
                 return Ok(Vec::new());
             }
@@ -263,7 +263,7 @@ fn work(cell: &CellEstimate) -> Duration {
     cell.steps.iter().filter(|step| step.name != "prepare").map(|step| step.guessed()).sum()
 }
 
-const LEAST_FACTOR: f64 = 1e-6;
+const MIN_FACTOR: f64 = 1e-6;
 
 /// Returns 1, 1/2, 1/5, 1/10 and so on.
 fn factors() -> impl Iterator<Item = f64> {
@@ -272,10 +272,10 @@ fn factors() -> impl Iterator<Item = f64> {
 
 /// Returns the value in the new size, but no less than the lowest useful value.
 fn scaled(value: &Value, factor: f64) -> Value {
-    const LEAST: f64 = 0.01;
+    const MIN: f64 = 0.01;
     match value {
         Value::Integer(number) => Value::Integer(((*number as f64 * factor).round() as i64).max(1)),
-        Value::Float(number) => Value::Float((number * factor).max(LEAST)),
+        Value::Float(number) => Value::Float((number * factor).max(MIN)),
         other => other.clone(),
     }
 }

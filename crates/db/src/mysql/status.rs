@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Mysql;
 use crate::foreign::{Identification, Identity, identify};
 use crate::product::{
-    Answering, DeferredWork, Description, LEAST_BOUND_COUNT, LimitedSession, Product, Texts, answering, cell,
+    Answering, DeferredWork, Description, LimitedSession, MIN_BOUND_COUNT, Product, Texts, answering, cell,
     name_value_pairs, numbers, permitted,
 };
 use crate::{Bounds, Capabilities, Result, Session, first_i64};
@@ -219,7 +219,7 @@ pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bound
         "history_list_length" => Some(bounds.history_length),
         "change_buffer_pages" => {
             let merges_by_itself = deferred_work.capacities.get("merges_by_itself") == Some(&1);
-            merges_by_itself.then_some(LEAST_BOUND_COUNT)
+            merges_by_itself.then_some(MIN_BOUND_COUNT)
         }
         "flushes_pending" | "compactions_pending" | "compactions_running" => Some(0),
         _ => None,

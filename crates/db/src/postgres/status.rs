@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::{Postgres, PostgresSession};
 use crate::foreign::{Identification, Identity, identify, telling_names};
 use crate::product::{
-    Answering, DeferredWork, Description, LEAST_BOUND_COUNT, Limited, LimitedSession, Product, Texts,
+    Answering, DeferredWork, Description, Limited, LimitedSession, MIN_BOUND_COUNT, Product, Texts,
     Unreported, Work, answering, cell, column, name_value_pairs, permitted, version_numbers,
 };
 use crate::{Bounds, Class, DbError, Result, Session, first_i64};
@@ -219,7 +219,7 @@ pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bound
         "wal_since_checkpoint_bytes" => deferred_work.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
         "dead_rows" => {
             let live_rows = *deferred_work.capacities.get("live_rows")?;
-            Some(((bounds.dead_rows_share * live_rows as f64) as i64).max(LEAST_BOUND_COUNT))
+            Some(((bounds.dead_rows_share * live_rows as f64) as i64).max(MIN_BOUND_COUNT))
         }
         "vacuums_running" | "autovacuum_workers" | "checkpoints_running" => Some(0),
         _ => None,

@@ -34,7 +34,7 @@ use crate::{
 };
 pub use status::{DeferredWork, Description, Unreported, column};
 pub(crate) use status::{
-    LEAST_BOUND_COUNT, Texts, cell, name_value_pairs, numbers, owed, permitted, version_numbers,
+    MIN_BOUND_COUNT, Texts, cell, name_value_pairs, numbers, owed, permitted, version_numbers,
 };
 #[cfg(test)]
 pub(crate) use upkeep::TEST_BOUNDS;

@@ -96,9 +96,9 @@ fn number(text: &str) -> Option<i64> {
 
 /// Lowest limit for pages and log. Any idle server has this much, and a share of a small pool or
 /// log would fall below it.
-const LEAST_BOUND_BYTES: f64 = 1_048_576.0;
+const MIN_BOUND_BYTES: f64 = 1_048_576.0;
 /// Lowest limit for dead rows and change buffer pages, for the same reason.
-pub(crate) const LEAST_BOUND_COUNT: i64 = 1_000;
+pub(crate) const MIN_BOUND_COUNT: i64 = 1_000;
 
 /// The work that a server had deferred at one moment.
 ///
@@ -142,7 +142,7 @@ impl DeferredWork {
     /// A limit in bytes: a share of the capacity `of`.
     pub(crate) fn share_bytes(&self, share: f64, of: &str) -> Option<i64> {
         let whole = *self.capacities.get(of)? as f64;
-        Some((share * whole).max(LEAST_BOUND_BYTES).min(i64::MAX as f64) as i64)
+        Some((share * whole).max(MIN_BOUND_BYTES).min(i64::MAX as f64) as i64)
     }
 }
 

@@ -124,7 +124,7 @@ async fn check(server: &Server) {
     assert_eq!(setting(&mut session).await, 90, "{}: settings are restored", server.name);
 }
 
-/// A session on a server that has some 25 MB of dirty pages and is allowed few writes a second.
+/// A session on a server that has some 25 MB of dirty pages and is allowed few writes per second.
 async fn loaded(server: &Server) -> AnySession {
     let capabilities = capabilities("InnoDB", true);
     let connect = |options| {

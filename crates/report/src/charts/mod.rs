@@ -21,7 +21,7 @@ const COLOURS: usize = 8;
 const LINE_POINTS: usize = 600;
 /// Smallest number of points in a line. With fewer, a line shows too little of where it rises and
 /// falls.
-const LEAST_POINTS: usize = 60;
+const MIN_POINTS: usize = 60;
 /// Number of points in all lines together. It keeps the page of a large run below 5 MB.
 const PAGE_POINTS: usize = 60_000;
 
@@ -40,9 +40,9 @@ impl<'a> Charts<'a> {
     pub(crate) fn new(findings: &'a Findings) -> Self {
         let names = findings.variants.iter().map(|variant| variant.name.as_str()).collect();
         let of_all = PAGE_POINTS / lines(findings, false).max(1);
-        let has_all_blocks = of_all >= LEAST_POINTS;
+        let has_all_blocks = of_all >= MIN_POINTS;
         let points = if has_all_blocks { of_all } else { PAGE_POINTS / lines(findings, true).max(1) };
-        Self { findings, names, points: points.clamp(LEAST_POINTS, LINE_POINTS), has_all_blocks }
+        Self { findings, names, points: points.clamp(MIN_POINTS, LINE_POINTS), has_all_blocks }
     }
 
     /// The variants in the order of their colours.

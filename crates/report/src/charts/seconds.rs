@@ -11,7 +11,7 @@ use crate::document::Chart;
 use crate::views::details::{has_blocks, kinds};
 
 /// Smallest number of whole seconds for a line.
-const LEAST_SECONDS: usize = 2;
+const MIN_SECONDS: usize = 2;
 const KIB_PER_MIB: f64 = 1024.0;
 
 /// The charts of a step, or the reason why it has none.
@@ -200,7 +200,7 @@ fn why_not(run: &StepRun, headline_kind: &str) -> Option<&'static str> {
         Validity::Valid => {}
     }
     let seconds = run.seconds.iter().filter(|point| point.kind == headline_kind).count();
-    if seconds < LEAST_SECONDS {
+    if seconds < MIN_SECONDS {
         return Some("less than two whole seconds");
     }
     (!run.has_telling_seconds).then_some("too few answers for single seconds to say something")

@@ -127,14 +127,14 @@ fn variant(name: &str) -> VariantSummary {
 }
 
 fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
-    let options = json!({"clients": 4, "load_rows": 400_000, "pacing": "even", "secondary_indexes": 3});
+    let options = json!({"clients": 4, "load_rows": 400_000, "arrivals": "even", "secondary_indexes": 3});
     WorkloadFindings {
         name: "insert-benchmark".into(),
         version: 1,
         follows: "the Insert Benchmark as of December 2023".into(),
         options: options.as_object().expect("an object").clone(),
         deviations: vec![Deviation {
-            topic: "pacing".into(),
+            topic: "arrivals".into(),
             original: "one burst | a second".into(),
             here: "even".into(),
         }],

@@ -1,6 +1,6 @@
 //! Table of queries with hints: the best hint compared with what the optimiser chooses by itself.
 
-use dbdyno_analyse::{Bound, LEAST_SECONDS, StepFindings, VariantStep};
+use dbdyno_analyse::{Bound, MIN_SECONDS, StepFindings, VariantStep};
 use dbdyno_model::Colours;
 
 use super::Scope;
@@ -33,7 +33,7 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours
     let chosen = own.rate.map_or_else(none, |rate| headline_cell(step, rate, own.cut_off));
     let (name, seconds) = best.map_or(("none ended", none()), |(name, s)| (name, seconds_cell(s)));
     let ratio = match (best, own.rate) {
-        (Some((_, best)), Some(rate)) if best.min(rate) >= LEAST_SECONDS => {
+        (Some((_, best)), Some(rate)) if best.min(rate) >= MIN_SECONDS => {
             let (ratio, bound) = (best / rate, own.cut_off.then_some(Bound::LessThan));
             bounded(ratio_cell(ratio, 2, true, colours), ratio, bound)
         }

@@ -12,7 +12,7 @@ use crate::document::{Cell, Table};
 use crate::number::count;
 
 /// Smallest number of steps. With one number of connections there is nothing to compare.
-const LEAST_STEPS: usize = 2;
+const MIN_STEPS: usize = 2;
 
 /// A test that ran with several numbers of connections.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(crate) fn sweeps(workload: &WorkloadFindings) -> Vec<Sweep<'_>> {
             None => all.push(Sweep { test, steps: vec![step] }),
         }
     }
-    all.retain(|sweep| sweep.steps.len() >= LEAST_STEPS);
+    all.retain(|sweep| sweep.steps.len() >= MIN_STEPS);
     all.iter_mut().for_each(|sweep| sweep.steps.sort_by_key(|step| step.connections));
     all
 }

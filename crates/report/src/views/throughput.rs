@@ -35,7 +35,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 }
 
 /// Smallest number of variants. With fewer, a quarter is not a position among the others.
-const LEAST_FOR_QUARTERS: usize = 4;
+const MIN_FOR_QUARTERS: usize = 4;
 
 /// Returns whether a rate is neither high nor low. It is so if the difference to the base's was not
 /// shown, or was shown to be small. For the base it is so if that holds for all others.
@@ -58,7 +58,7 @@ fn rate_cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
         true => cells::absolute_times(&step.variants.iter().map(|variant| variant.rate).collect::<Vec<_>>()),
         false => cells::absolute(&rated),
     };
-    let has_quarters = step.variants.len() >= LEAST_FOR_QUARTERS;
+    let has_quarters = step.variants.len() >= MIN_FOR_QUARTERS;
     let cells = step.variants.iter().zip(rated.iter().zip(tones));
     cells
         .map(|(variant, (rated, tone))| match variant.rate {

@@ -103,7 +103,7 @@ const MAX_OPEN: usize = 100;
 /// How long a sum is made again and again while children end under it, and how many times at least. On
 /// a busy machine the first one may take as long.
 const PATIENCE: Duration = Duration::from_millis(100);
-const LEAST_TRIES: u32 = 8;
+const MIN_TRIES: u32 = 8;
 /// The pause before the sum is made again, because children that end together need a moment.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -143,7 +143,7 @@ impl ServerTree {
             let (sum, is_whole) = add(self, &pids)?;
             let after = self.list()?;
             let all_live = || pids.iter().all(|pid| after.binary_search(pid).is_ok());
-            let is_patient = tries < LEAST_TRIES || began.elapsed() < PATIENCE;
+            let is_patient = tries < MIN_TRIES || began.elapsed() < PATIENCE;
             if !is_patient || (is_whole && all_live()) {
                 return Ok(sum);
             }

@@ -18,7 +18,7 @@ use crate::Error;
 
 /// A walk costs something, so it is done every 10 s, and at the boundaries of a window. The pause is
 /// half a second less, so that a tick that comes a little early counts.
-pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(9_500);
+pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(9_500);
 
 /// Files below a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ mod tests {
         write(dir.path().join("ib/deep/er/pi2.ibd"), 30);
         std::os::unix::fs::symlink(dir.path(), dir.path().join("ib/loop")).unwrap();
         let size = Size { data_dir: Some(dir.path().to_owned()), database_dir: Some(dir.path().join("ib")) };
-        let mut size = Costly::new(size, LEAST_PAUSE);
+        let mut size = Costly::new(size, MIN_PAUSE);
         let mut values = Values::default();
         assert!(size.read(Moment::Boundary, &mut values).unwrap().is_some());
         insta::assert_debug_snapshot!(values.map(), @r#"

@@ -204,7 +204,7 @@ const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_tim
 const REPORTED: [&str; 11] = [
     "create_table_options",
     "deletes",
-    "pacing",
+    "arrivals",
     "time_cap",
     "protocol",
     "clock",

@@ -40,7 +40,7 @@ with_defaults! {
         pub resync_rounds: u32 = 1000,
         /// How the background writers of read-write steps are spread over time. Even by default;
         /// the original sends the statements of each second in one burst.
-        pub pacing: Pacing = Pacing::Even,
+        pub arrivals: WriterArrivals = WriterArrivals::Even,
         /// A read-write step that is not done after this many times `read_write_time` is cut off
         /// and recorded as failed. The original goes on without a limit.
         #[schemars(range(min = 1.0))]
@@ -136,7 +136,7 @@ with_defaults! {
 /// How an open-loop stream is spread over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pacing {
+pub enum WriterArrivals {
     /// One statement at a time, at equal distances; a late stream catches up.
     Even,
     /// One statement at a time, at random times that do not depend on each other; a late stream
@@ -201,8 +201,9 @@ impl WorkloadOptions for InsertBenchmarkOptions {
         let lowered: Vec<String> =
             self.rates.iter().filter(|rate| **rate < commit).map(ToString::to_string).collect();
         let rates = lowered.join(", ");
-        let warning =
-            format!("background writes at {rates} rows a second commit that many rows at once, not {commit}");
+        let warning = format!(
+            "background writes at {rates} rows per second commit that many rows at once, not {commit}"
+        );
         if lowered.is_empty() { Vec::new() } else { vec![warning] }
     }
 
@@ -256,7 +257,7 @@ mod tests {
     fn a_rate_below_the_rows_of_a_commit_is_a_warning() {
         let found = InsertBenchmarkOptions { rates: vec![10, 20, 100], ..InsertBenchmarkOptions::default() }
             .warnings();
-        insta::assert_snapshot!(found.join("\n"), @"background writes at 10, 20 rows a second commit that many rows at once, not 50");
+        insta::assert_snapshot!(found.join("\n"), @"background writes at 10, 20 rows per second commit that many rows at once, not 50");
     }
 
     #[test]

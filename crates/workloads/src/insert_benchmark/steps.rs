@@ -1,6 +1,6 @@
 //! The ten steps: what each is, in the original's order, and how long it takes.
 
-use crate::insert_benchmark::options::{InsertBenchmarkOptions, Pacing};
+use crate::insert_benchmark::options::{InsertBenchmarkOptions, WriterArrivals};
 use dbdyno_db::Capabilities;
 use dbdyno_loadgen::{ArrivalProcess, Arrivals, Draws};
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped};
@@ -203,20 +203,20 @@ pub(crate) fn writer_arrivals(setup: &InsertSetup, index: usize, step: &ClientPa
     let Some(rate) = step.rate else { return Arrivals::Closed };
     let options = &setup.options;
     let per = Duration::from_secs(u64::from(step.rows_per_commit));
-    match options.pacing {
-        Pacing::Even => {
+    match options.arrivals {
+        WriterArrivals::Even => {
             // Clients are offset against each other, so that even means even over all of them.
             let interval = per / rate;
             let phase = interval * (client - 1) / options.clients;
             Arrivals::Open(ArrivalProcess::Constant { operations: u64::from(rate), per, phase })
         }
-        Pacing::Poisson => {
+        WriterArrivals::Poisson => {
             let draws = Draws::new(setup.context.seed, stream(index, Purpose::ArrivalProcess), client);
             // The step is as long as an even one. Otherwise chance in its length would be chance in
             // whether it kept its rate.
             Arrivals::Open(ArrivalProcess::poisson(u64::from(rate), per, draws).fitted_to(step.inserts))
         }
-        Pacing::Burst => {
+        WriterArrivals::Burst => {
             Arrivals::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) }
         }
     }
@@ -391,7 +391,7 @@ mod tests {
     fn random_writers_have_all_their_statements_in_the_time_of_the_step() {
         let setup = setup(InsertBenchmarkOptions {
             clients: 2,
-            pacing: Pacing::Poisson,
+            arrivals: WriterArrivals::Poisson,
             ..InsertBenchmarkOptions::default()
         });
         let steps = setup.options.list();
@@ -415,8 +415,10 @@ mod tests {
 
     #[test]
     fn the_burst_rate_is_the_originals_statements_per_second() {
-        let setup =
-            setup(InsertBenchmarkOptions { pacing: Pacing::Burst, ..InsertBenchmarkOptions::default() });
+        let setup = setup(InsertBenchmarkOptions {
+            arrivals: WriterArrivals::Burst,
+            ..InsertBenchmarkOptions::default()
+        });
         let steps = setup.options.list();
         let per_second = |index: usize| match writer_arrivals(&setup, index, &steps[index].kind, 1) {
             Arrivals::Burst { per_second } => per_second,

@@ -8,7 +8,7 @@ use crate::oltp::distribution::mixed;
 use crate::oltp::operation;
 
 /// Lowest parameter of a gaussian, and the range of a zipfian's.
-const LEAST_GAUSSIAN: f64 = 2.0;
+const MIN_GAUSSIAN: f64 = 2.0;
 const ZIPFIAN: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 
 /// The draws of one transaction, in their order.
@@ -50,9 +50,9 @@ impl PgbenchDraws {
     }
 
     pub(crate) fn gaussian(&mut self, low: i64, high: i64, parameter: f64) -> Result<i64, String> {
-        if parameter < LEAST_GAUSSIAN || parameter.is_nan() {
+        if parameter < MIN_GAUSSIAN || parameter.is_nan() {
             return Err(format!(
-                "gaussian parameter must be at least {LEAST_GAUSSIAN:.6} (not {parameter:.6})"
+                "gaussian parameter must be at least {MIN_GAUSSIAN:.6} (not {parameter:.6})"
             ));
         }
         loop {

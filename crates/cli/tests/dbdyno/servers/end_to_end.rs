@@ -95,7 +95,7 @@ fn deletes_happened(cell: &CellRecord, seconds: u32) {
         .iter()
         .map(|step| (step.name.as_str(), rows(step, "insert"), rows(step, "delete")))
         .collect();
-    // Two clients at 100 rows a second each.
+    // Two clients at 100 rows per second each.
     let paced = u64::from(2 * 100 * seconds);
     for (name, inserted, deleted) in &written {
         match *name {

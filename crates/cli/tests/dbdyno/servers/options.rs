@@ -39,7 +39,7 @@ fn prepared_statements_give_the_same_rows() {
 #[ignore = "in cargo xtask test --all: other versions"]
 fn bursts_and_ids_beyond_31_bits_are_valid() {
     let first_id = 3_000_000_000;
-    let options = format!("pacing = \"burst\"\nfirst_id = {first_id}\nread_write_time = \"2s\"");
+    let options = format!("arrivals = \"burst\"\nfirst_id = {first_id}\nread_write_time = \"2s\"");
     let run = valid_run(MARIADB_10_1, MYSQL_5_6, &options);
     for cell in &run.cells {
         for step in &cell.steps {

@@ -111,11 +111,11 @@ fn options_of_other_products_are_refused_before_anything_runs() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn every_protocol_and_pacing_and_ids_beyond_31_bits_are_valid() {
+fn every_protocol_and_kind_of_arrivals_and_ids_beyond_31_bits_are_valid() {
     let desk = Desk::new();
-    for (protocol, pacing) in [("auto", "poisson"), ("text", "burst"), ("prepared", "burst")] {
+    for (protocol, arrivals) in [("auto", "poisson"), ("text", "burst"), ("prepared", "burst")] {
         let options = format!(
-            "protocol = \"{protocol}\"\npacing = \"{pacing}\"\nfirst_id = 3_000_000_000\nread_write_time = \"2s\"\n\
+            "protocol = \"{protocol}\"\narrivals = \"{arrivals}\"\nfirst_id = 3_000_000_000\nread_write_time = \"2s\"\n\
              create_table_options = \"WITH (fillfactor = 80)\""
         );
         let variants = variant("old", POSTGRES_9_6, "") + &variant("new", POSTGRES_15, "");

@@ -85,7 +85,7 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
 fn shown_step(step: &MicroStep) -> String {
     let connections = match step.connections {
         MicroConnections::Each => "",
-        MicroConnections::Tables => "one connection a table",
+        MicroConnections::Tables => "one connection per table",
     };
     let settles = if step.settles { "then rest" } else { "" };
     let published = published(step);

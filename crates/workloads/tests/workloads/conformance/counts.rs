@@ -7,7 +7,7 @@ use dbdyno_db::null::Request;
 use dbdyno_loadgen::{ArrivalProcess, Arrivals, Limit, Role};
 use dbdyno_model::PlanDuration;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
-use dbdyno_workloads::insert_benchmark::options::{InsertBenchmarkOptions, Pacing};
+use dbdyno_workloads::insert_benchmark::options::{InsertBenchmarkOptions, WriterArrivals};
 use dbdyno_workloads::settle::SettleWait;
 use dbdyno_workloads::{AnyWorkload, Workload};
 
@@ -34,7 +34,7 @@ const EXPECTED: [(&str, usize, usize, usize); 10] = [
     // 80 % and 20 % of 10,009 are 8007 and 2002.
     ("l.i1", 161, 50, 161),
     ("l.i2", 401, 5, 401),
-    // 0.35 s of 100, 500 and 1000 rows a second are 35, 175 and 350 rows.
+    // 0.35 s of 100, 500 and 1000 rows per second are 35, 175 and 350 rows.
     ("qr100", 1, 50, 1),
     ("qp100", 1, 50, 1),
     ("qr500", 4, 50, 4),
@@ -128,9 +128,9 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
 
 #[test]
 fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
-    for pacing in [Pacing::Even, Pacing::Poisson, Pacing::Burst] {
+    for arrivals in [WriterArrivals::Even, WriterArrivals::Poisson, WriterArrivals::Burst] {
         let recorded = Recorded::new(
-            &InsertBenchmarkOptions { pacing, ..InsertBenchmarkOptions::default() },
+            &InsertBenchmarkOptions { arrivals, ..InsertBenchmarkOptions::default() },
             mysql::capabilities("innodb", true),
         );
         for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
@@ -158,7 +158,7 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
 fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
     let options = InsertBenchmarkOptions {
         clients: 2,
-        pacing: Pacing::Poisson,
+        arrivals: WriterArrivals::Poisson,
         rates: vec![1000],
         read_write_time: PlanDuration(Duration::from_secs(1)),
         ..InsertBenchmarkOptions::default()
@@ -190,17 +190,17 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
 }
 
 #[test]
-fn every_pacing_says_how_it_differs_from_the_original() {
-    let reported = |pacing| {
+fn arrivals_of_every_kind_say_how_they_differ_from_the_original() {
+    let reported = |arrivals| {
         let all = InsertBenchmark::deviations(&InsertBenchmarkOptions {
-            pacing,
+            arrivals,
             ..InsertBenchmarkOptions::default()
         });
-        let found: Vec<_> = all.into_iter().filter(|one| one.topic == "pacing").collect();
-        assert_eq!(found.len(), 1, "{pacing:?}");
+        let found: Vec<_> = all.into_iter().filter(|one| one.topic == "arrivals").collect();
+        assert_eq!(found.len(), 1, "{arrivals:?}");
         found[0].here.clone()
     };
-    assert!(reported(Pacing::Even).contains("equal distances"));
-    assert!(reported(Pacing::Poisson).contains("random times"));
-    assert!(reported(Pacing::Burst).contains("without queues"));
+    assert!(reported(WriterArrivals::Even).contains("equal distances"));
+    assert!(reported(WriterArrivals::Poisson).contains("random times"));
+    assert!(reported(WriterArrivals::Burst).contains("without queues"));
 }

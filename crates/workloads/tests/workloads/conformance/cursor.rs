@@ -6,8 +6,8 @@ use dbdyno_workloads::insert_benchmark::options::InsertBenchmarkOptions;
 
 use super::recorded::{Recorded, Tasks, number_between};
 
-const LEAST: &str = "SELECT min(transactionid) FROM pi1";
-const GREATEST: &str = "SELECT max(transactionid) FROM pi1";
+const MIN: &str = "SELECT min(transactionid) FROM pi1";
+const MAX: &str = "SELECT max(transactionid) FROM pi1";
 
 fn recorded(options: &InsertBenchmarkOptions) -> Recorded {
     Recorded::new(options, mysql::capabilities("innodb", true))
@@ -17,7 +17,7 @@ fn recorded(options: &InsertBenchmarkOptions) -> Recorded {
 fn delete(tasks: &mut Tasks<'_>, number: u64) -> (i64, bool) {
     let requests = tasks.send(1, "delete", number);
     let Some(Request::Query(sql)) = requests.last() else { panic!("{requests:?}") };
-    let looked_up = requests.len() == 2 && requests[0] == Request::Rows(LEAST.to_owned());
+    let looked_up = requests.len() == 2 && requests[0] == Request::Rows(MIN.to_owned());
     assert_eq!(requests.len(), if looked_up { 2 } else { 1 }, "{requests:?}");
     let from = number_between(
         sql,
@@ -35,7 +35,7 @@ fn the_least_id_is_looked_up_in_round_0_and_every_1001_rounds_and_the_cursor_wal
     for round in 0..3100 {
         // The table's least id lags a bit behind the cursor, as it does when ids have gaps.
         let since = i64::try_from(round % 1001).unwrap();
-        recorded.journal.answer(LEAST, base + i64::try_from(round).unwrap() * 49);
+        recorded.journal.answer(MIN, base + i64::try_from(round).unwrap() * 49);
         let (from, looked_up) = delete(&mut tasks, round);
         assert_eq!(looked_up, round % 1001 == 0, "round {round}");
         let of_lookup = base + (i64::try_from(round).unwrap() - since) * 49;
@@ -46,7 +46,7 @@ fn the_least_id_is_looked_up_in_round_0_and_every_1001_rounds_and_the_cursor_wal
 #[test]
 fn each_step_begins_with_a_look_up_of_its_own() {
     let recorded = recorded(&InsertBenchmarkOptions::default());
-    recorded.journal.answer(LEAST, 400);
+    recorded.journal.answer(MIN, 400);
     for step in ["l.i1", "qr100", "qp1000"] {
         assert_eq!(delete(&mut recorded.tasks(step), 0), (400, true), "{step}");
     }
@@ -56,7 +56,7 @@ fn each_step_begins_with_a_look_up_of_its_own() {
 fn an_interval_of_0_rounds_means_one_look_up() {
     let recorded =
         recorded(&InsertBenchmarkOptions { resync_rounds: 0, ..InsertBenchmarkOptions::default() });
-    recorded.journal.answer(LEAST, 1);
+    recorded.journal.answer(MIN, 1);
     let mut tasks = recorded.tasks("l.i1");
     let look_ups = (0..2100).filter(|&round| delete(&mut tasks, round).1).count();
     assert_eq!(look_ups, 1);
@@ -71,14 +71,14 @@ fn ids(requests: &[Request]) -> Vec<i64> {
 #[test]
 fn the_greatest_id_is_looked_up_before_the_first_and_after_every_100th_point_query() {
     let recorded = recorded(&InsertBenchmarkOptions::default());
-    recorded.journal.answer(LEAST, 900);
+    recorded.journal.answer(MIN, 900);
     let mut tasks = recorded.tasks("qp500");
     tasks.send(1, "delete", 0);
     for number in 0..350 {
         let greatest = 1000 + i64::try_from(number).unwrap();
-        recorded.journal.answer(GREATEST, greatest);
+        recorded.journal.answer(MAX, greatest);
         let requests = tasks.send(1, "query", number);
-        let looked_up = requests[0] == Request::Rows(GREATEST.to_owned());
+        let looked_up = requests[0] == Request::Rows(MAX.to_owned());
         assert_eq!(looked_up, number % 100 == 0, "query {number}");
         let known = greatest - i64::try_from(number % 100).unwrap();
         assert!(ids(&requests).iter().all(|id| (950..known).contains(id)), "{requests:?}");
@@ -88,8 +88,8 @@ fn the_greatest_id_is_looked_up_before_the_first_and_after_every_100th_point_que
 #[test]
 fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_after_it() {
     let recorded = recorded(&InsertBenchmarkOptions::default());
-    recorded.journal.answer(LEAST, 100_000);
-    recorded.journal.answer(GREATEST, 200_000);
+    recorded.journal.answer(MIN, 100_000);
+    recorded.journal.answer(MAX, 200_000);
     let mut tasks = recorded.tasks("qp500");
     let least = |tasks: &mut Tasks<'_>| (0..50).flat_map(|n| ids(&tasks.send(1, "query", n))).min().unwrap();
     assert!(least(&mut tasks) < 5000);
@@ -107,7 +107,7 @@ fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_af
 #[test]
 fn without_deletes_point_queries_begin_at_0() {
     let recorded = recorded(&InsertBenchmarkOptions { deletes: false, ..InsertBenchmarkOptions::default() });
-    recorded.journal.answer(GREATEST, 1000);
+    recorded.journal.answer(MAX, 1000);
     let mut tasks = recorded.tasks("qp500");
     assert!(tasks.specs().all(|(_, kind)| kind != "delete"));
     assert!((0..100).flat_map(|n| ids(&tasks.send(1, "query", n))).any(|id| id < 10));

@@ -124,7 +124,7 @@ fn data_is_filler_and_then_a_random_part_of_the_originals_length() {
     assert!(chi < 35.6, "{lengths:?}");
 }
 
-/// The original's 65 bytes a row at 100 rows and 83 at 5 are those of a table named
+/// The original's 65 bytes per row at 100 rows and 83 at 5 are those of a table named
 /// `purchases_index`, 12 characters longer than `pi1`. One byte a row is allowed for: the
 /// original's figures are rounded, and its exact separators are not part of them.
 #[test]
@@ -138,7 +138,7 @@ fn a_row_takes_as_many_bytes_of_sql_as_in_the_original() {
         let statements = 20_000 / u64::from(rows);
         let bytes: usize = recorded.texts("l.i0", "insert", statements).iter().map(String::len).sum();
         let a_row = (bytes as f64 / statements as f64 + 12.0) / f64::from(rows);
-        assert!((a_row - expected).abs() <= 1.0, "{a_row} bytes a row at {rows} rows");
+        assert!((a_row - expected).abs() <= 1.0, "{a_row} bytes per row at {rows} rows");
     }
 }
 

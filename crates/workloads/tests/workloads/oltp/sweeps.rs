@@ -25,7 +25,7 @@ fn a_step_lasts_its_time_after_its_warm_up() {
     assert_eq!(end.tasks.len(), 8);
     assert_eq!(record.window(), Some((1_000_000, 2_000_000)));
     let done: u64 = end.tasks.iter().map(|task| task.done).sum();
-    assert_eq!(desk.journal.take().len() as u64, 20 * done, "20 statements a transaction");
+    assert_eq!(desk.journal.take().len() as u64, 20 * done, "20 statements per transaction");
     let kind = &record.spec.kinds[0];
     assert_eq!((kind.statements_per_operation, kind.kind.as_str()), (20, "transaction"));
     assert_eq!(record.spec.headline.label, "transactions/s");

@@ -121,9 +121,9 @@ fn innodb_needs_the_published_bytes_a_row() {
     // and 80 of binlog.
     let short = "write_rows = 1\nread_write_time = \"1s\"\nrates = [1]\n";
     let built = (disk(&format!("load_rows = 32_000_000\n{short}")) - logs) / 32e6;
-    assert!((built - 337.5).abs() < 0.1, "{built} bytes a row");
+    assert!((built - 337.5).abs() < 0.1, "{built} bytes per row");
     let one_index = (disk(&format!("load_rows = 32_000_000\nsecondary_indexes = 1\n{short}")) - logs) / 32e6;
-    assert!((built - one_index - 2.0 / 3.0 * (built - 150.5)).abs() < 0.2, "{one_index} bytes a row");
+    assert!((built - one_index - 2.0 / 3.0 * (built - 150.5)).abs() < 0.2, "{one_index} bytes per row");
 }
 
 #[test]
