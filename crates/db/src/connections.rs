@@ -55,17 +55,17 @@ pub(crate) struct Ticket {
 /// A variant's open connections, and those that were dropped while the server worked. The list
 /// changes when a connection opens and ends, and never in between. Clones share it.
 #[derive(Clone, Default)]
-pub struct OpenConnections(Arc<Mutex<BTreeMap<u32, Entry>>>);
+pub struct OpenConnections(Arc<Mutex<BTreeMap<u32, OpenEntry>>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct OpenEntry {
     ticket: Ticket,
     is_given_up: bool,
 }
 
 impl OpenConnections {
     pub(crate) fn enter(&self, ticket: Ticket) {
-        self.with(|entries| entries.insert(ticket.id, Entry { ticket, is_given_up: false }));
+        self.with(|entries| entries.insert(ticket.id, OpenEntry { ticket, is_given_up: false }));
     }
 
     /// Removes a connection that has ended with no statement running.
@@ -75,7 +75,7 @@ impl OpenConnections {
 
     /// Notes that a connection was dropped before its answer came.
     pub(crate) fn give_up(&self, ticket: Ticket) {
-        self.with(|entries| entries.insert(ticket.id, Entry { ticket, is_given_up: true }));
+        self.with(|entries| entries.insert(ticket.id, OpenEntry { ticket, is_given_up: true }));
     }
 
     /// Takes out the dropped connections and, with `all`, the open ones too.
@@ -84,12 +84,12 @@ impl OpenConnections {
             let (taken, kept) =
                 std::mem::take(entries).into_iter().partition(|(_, entry)| all || entry.is_given_up);
             *entries = kept;
-            let taken: BTreeMap<u32, Entry> = taken;
+            let taken: BTreeMap<u32, OpenEntry> = taken;
             taken.into_values().map(|entry| entry.ticket).collect()
         })
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<u32, Entry>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<u32, OpenEntry>) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

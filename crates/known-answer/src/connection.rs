@@ -60,7 +60,7 @@ struct Unwritten {
 }
 
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ClientConnection {
     pub(crate) stream: Stream,
     number: u64,
     /// Whether it counts against the connection limit.
@@ -82,7 +82,7 @@ pub(crate) struct Connection {
     closing: bool,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(crate) fn new(
         stream: Stream,
         number: u64,

@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::clock_gettime;
 
-use crate::connection::{Connection, Life};
+use crate::connection::{ClientConnection, Life};
 use crate::fault::FreezeOrigin;
 use crate::listen::{Listener, Stream};
 use crate::protocol::{Answers, Session};
@@ -112,7 +112,7 @@ pub(crate) struct Worker {
     /// The listener; the first thread accepts for all.
     listener: Option<Listener>,
     accepted: u64,
-    connections: Vec<Option<Box<Connection>>>,
+    connections: Vec<Option<Box<ClientConnection>>>,
     free: Vec<usize>,
     room: Vec<u8>,
     /// The connection whose burn was the last thing that this thread did, and the thread's CPU time
@@ -222,7 +222,7 @@ impl Worker {
     fn welcome(&mut self, newcomer: Newcomer, stats: &mut Stats) {
         let Newcomer { stream, number, admitted } = newcomer;
         let Shared { script, answers, .. } = &*self.shared;
-        let connection = Connection::new(stream, number, admitted, |output| {
+        let connection = ClientConnection::new(stream, number, admitted, |output| {
             Session::begin(answers, script, number, !admitted, output)
         });
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -244,7 +244,7 @@ impl Worker {
     }
 
     /// Lets a connection continue, and records what it waits for.
-    fn go_on(&mut self, slot: usize, mut connection: Box<Connection>, stats: &mut Stats) {
+    fn go_on(&mut self, slot: usize, mut connection: Box<ClientConnection>, stats: &mut Stats) {
         let was_blocked = connection.blocked;
         let life = connection.go_on(&self.shared.script, stats, &mut self.room);
         if life == Life::Over {
@@ -288,7 +288,7 @@ impl Worker {
     /// Burns CPU time for a job. The result is `None` when the job can be finished now.
     fn postponed(
         &mut self,
-        connection: &mut Connection,
+        connection: &mut ClientConnection,
         entry: TimerEntry,
         now: Instant,
         stats: &mut Stats,
@@ -325,7 +325,7 @@ impl Worker {
     }
 
     /// Removes a connection. Its socket is closed when the caller drops it.
-    fn bury(&mut self, slot: usize, connection: &Connection, stats: &mut Stats) {
+    fn bury(&mut self, slot: usize, connection: &ClientConnection, stats: &mut Stats) {
         if connection.admitted {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
         }

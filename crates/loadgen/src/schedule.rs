@@ -102,7 +102,7 @@ impl Schedule {
 }
 
 /// Client and kind.
-type Key = (u32, usize);
+type IntervalKey = (u32, usize);
 
 /// What became due over all connections of one schedule. The threads only count what they sent.
 #[derive(Debug)]
@@ -116,8 +116,8 @@ pub(crate) struct ScheduleAccounting {
 
 pub(crate) fn accounting<'a>(
     tasks: impl Iterator<Item = &'a TaskSpec>,
-) -> Result<BTreeMap<Key, ScheduleAccounting>, Error> {
-    let mut schedule_of: BTreeMap<Key, (Option<&Arc<Schedule>>, Bounds)> = BTreeMap::new();
+) -> Result<BTreeMap<IntervalKey, ScheduleAccounting>, Error> {
+    let mut schedule_of: BTreeMap<IntervalKey, (Option<&Arc<Schedule>>, Bounds)> = BTreeMap::new();
     for task in tasks {
         let schedule = match &task.arrivals {
             Arrivals::Shared(schedule) => Some(schedule),

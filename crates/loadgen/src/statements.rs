@@ -27,7 +27,7 @@ pub struct StatementDone {
 
 /// All statements of one kind between two moments.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Tally {
+struct StatementTally {
     name: Cow<'static, str>,
     done: u64,
     /// Statements that neither fetched nor changed a row.
@@ -41,7 +41,7 @@ struct Tally {
 pub(crate) struct Statements {
     /// The tallies by the index of their operation's kind, then by their own index. A `Vec` does,
     /// because both indices are small and without large gaps.
-    tallies: Vec<Vec<Option<Tally>>>,
+    tallies: Vec<Vec<Option<StatementTally>>>,
 }
 
 impl Statements {
@@ -102,11 +102,16 @@ impl Statements {
     /// Returns the tally of statements `index` in operations of `kind`. The first of them makes a new
     /// one.
     #[inline]
-    fn tally(&mut self, kind: usize, index: usize, name: impl FnOnce() -> Cow<'static, str>) -> &mut Tally {
+    fn tally(
+        &mut self,
+        kind: usize,
+        index: usize,
+        name: impl FnOnce() -> Cow<'static, str>,
+    ) -> &mut StatementTally {
         if self.tallies.get(kind).is_none_or(|tallies| tallies.len() <= index) {
             self.make_room(kind, index);
         }
-        let new = || Tally { name: name(), done: 0, empty: 0, rows: 0, times: None };
+        let new = || StatementTally { name: name(), done: 0, empty: 0, rows: 0, times: None };
         self.tallies[kind][index].get_or_insert_with(new)
     }
 
@@ -123,7 +128,7 @@ impl Statements {
     }
 
     /// Returns every tally with the two indices by which it is found, in the order of these indices.
-    fn all(&self) -> impl Iterator<Item = (usize, usize, &Tally)> {
+    fn all(&self) -> impl Iterator<Item = (usize, usize, &StatementTally)> {
         self.tallies.iter().enumerate().flat_map(|(kind, tallies)| {
             let tallies = tallies.iter().enumerate();
             tallies.filter_map(move |(index, tally)| Some((kind, index, tally.as_ref()?)))

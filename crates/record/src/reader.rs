@@ -281,7 +281,7 @@ fn is_own_folder(path: &Path, odd: &mut Vec<String>) -> bool {
 }
 
 /// A cell whose steps are not yet read.
-struct Cell<'a> {
+struct CellFiles<'a> {
     id: &'a CellId,
     events: Vec<CellEvent>,
     /// Names of the steps in the order of the record.
@@ -290,7 +290,7 @@ struct Cell<'a> {
     odd: Vec<String>,
 }
 
-fn read_cell<'a>(dir: &Path, id: &'a CellId, manifest: &Manifest) -> Result<Cell<'a>, Error> {
+fn read_cell<'a>(dir: &Path, id: &'a CellId, manifest: &Manifest) -> Result<CellFiles<'a>, Error> {
     let events = read_json_lines(&dir.join(EVENTS), None);
     let mut odd = events.cut_off;
     odd.extend(events.damage.map(|damage| damage.to_string()));
@@ -301,7 +301,7 @@ fn read_cell<'a>(dir: &Path, id: &'a CellId, manifest: &Manifest) -> Result<Cell
         steps.extend(folder.file_name().and_then(|name| name.to_str()).map(String::from));
     }
     steps.sort_by_key(|name| planned.iter().position(|step| step == name).unwrap_or(usize::MAX));
-    Ok(Cell { id, events: events.items, steps, odd })
+    Ok(CellFiles { id, events: events.items, steps, odd })
 }
 
 /// Bytes of a file that are read at a time.

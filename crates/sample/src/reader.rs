@@ -53,18 +53,18 @@ pub(crate) enum Event {
     Ended { warnings: Vec<String>, error: Option<dbdyno_record::Error> },
 }
 
-struct Reader {
+struct ReaderThread {
     number: usize,
     outlets: Vec<Outlet>,
     interval: Duration,
     warmup: Duration,
-    tally: Arc<Tally>,
+    tally: Arc<ReadTally>,
     counts_samples: bool,
     barrier: Option<Instant>,
 }
 
 /// Runs the thread. It ends at [`Command::Stop`], or when no one can send it commands any more.
-pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, events: &Sender<Event>) {
+pub(crate) fn run(spec: Spec, tally: Arc<ReadTally>, commands: &Receiver<Command>, events: &Sender<Event>) {
     let mut warnings = Vec::new();
     if let Some(cpus) = &spec.cpus
         && let Err(errno) = pin(cpus)
@@ -84,7 +84,7 @@ pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, e
     }
     let headers = outlets.iter().map(Outlet::header).collect();
     let Spec { number, interval, warmup, counts_samples, .. } = spec;
-    let mut reader = Reader { number, outlets, interval, warmup, tally, counts_samples, barrier: None };
+    let mut reader = ReaderThread { number, outlets, interval, warmup, tally, counts_samples, barrier: None };
     if events.send(Event::Opened { headers, warnings }).is_err() {
         return;
     }
@@ -102,7 +102,7 @@ fn pin(cpus: &[u32]) -> Result<(), nix::errno::Errno> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-impl Reader {
+impl ReaderThread {
     /// Executes commands until it is asked to stop.
     fn follow(&mut self, commands: &Receiver<Command>) {
         let mut next_tick: Option<Instant> = None;
@@ -267,7 +267,7 @@ fn micros_since(barrier: Instant, at: Instant) -> i64 {
 /// The figures that the threads of one sampler share. They are independent of each other, so relaxed
 /// order is enough.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ReadTally {
     reader_cpu_us: [AtomicI64; Self::READERS],
     /// Rounds of samples begun.
     samples: AtomicI64,
@@ -277,7 +277,7 @@ pub(crate) struct Tally {
     late_max_us: AtomicI64,
 }
 
-impl Tally {
+impl ReadTally {
     /// Highest number of threads that a sampler has.
     pub(crate) const READERS: usize = 5;
 

@@ -15,10 +15,10 @@ use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
 use crate::Error;
-use crate::reader::{self, Command, Event, Open, Spec, Tally};
+use crate::reader::{self, Command, Event, Open, ReadTally, Spec};
 use crate::sources::{
-    Client, Costly, Disk, Host, Interrupts, Load, Members, MemoryGroup, Processes, Sampling, Scheduling,
-    Server, ServerTree, Size, Source, Status, Throttling, processes, size,
+    Client, Costly, Disk, HostSource, Interrupts, LoadSource, Members, MemoryGroup, Processes, Sampling,
+    Scheduling, ServerSource, ServerTree, Size, Source, Status, Throttling, processes, size,
 };
 
 /// How long a reader may take to open its sources or to take its last sample. It is longer than a
@@ -40,7 +40,7 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Sampler {
     readers: Vec<ReaderHandle>,
-    tally: Arc<Tally>,
+    tally: Arc<ReadTally>,
     warnings: Vec<String>,
 }
 
@@ -74,19 +74,19 @@ impl Sampler {
         if config.interval.is_zero() {
             return Err(Error::Interval);
         }
-        let tally = Arc::new(Tally::default());
+        let tally = Arc::new(ReadTally::default());
         Self::start_readers(readers_for(config, &tally), tally, counters)
     }
 
     /// Returns a sampler that reads nothing, writes nothing and has no thread. It is for measuring
     /// without sampling.
     pub fn off() -> Self {
-        Self { readers: Vec::new(), tally: Arc::new(Tally::default()), warnings: Vec::new() }
+        Self { readers: Vec::new(), tally: Arc::new(ReadTally::default()), warnings: Vec::new() }
     }
 
     fn start_readers(
         specs: Vec<Spec>,
-        tally: Arc<Tally>,
+        tally: Arc<ReadTally>,
         counters: impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
     ) -> Result<Self, Error> {
         let spawned: Vec<ReaderHandle> =
@@ -189,7 +189,7 @@ fn silence(reader: &str) -> String {
     )
 }
 
-fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<ReaderHandle, Error> {
+fn spawn(spec: Spec, tally: Arc<ReadTally>) -> Result<ReaderHandle, Error> {
     let (commands, received) = channel();
     let (says, events) = channel();
     let name = spec.name;
@@ -204,7 +204,7 @@ fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<ReaderHandle, Error> {
 /// many files has a thread of its own, and so does a server that may hang. The files of the server's
 /// processes or threads count as such a walk. `sampler` comes last among the quick sources, so that it
 /// counts what the round has cost.
-fn readers_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
+fn readers_for(config: &Config, tally: &Arc<ReadTally>) -> Vec<Spec> {
     let mut quick: Vec<(&'static str, Open)> = Vec::new();
     let mut by_connection: Vec<(&'static str, Open)> = Vec::new();
     if let Some(pid) = config.server_pid.filter(|_| config.server_tree) {
@@ -212,7 +212,7 @@ fn readers_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         by_connection
             .push(costly("switches", Duration::ZERO, move || Ok(Scheduling::new(pid, Members::Processes))));
     } else if let Some(pid) = config.server_pid {
-        quick.push(source("server", move || Server::open(pid)));
+        quick.push(source("server", move || ServerSource::open(pid)));
         by_connection
             .push(costly("switches", Duration::ZERO, move || Ok(Scheduling::new(pid, Members::Threads))));
     }
@@ -221,9 +221,9 @@ fn readers_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     }
     quick.push(source("client", Client::open));
     let polled_ns = config.polled_ns.clone();
-    quick.push(source("load", move || Load::open(polled_ns)));
+    quick.push(source("load", move || LoadSource::open(polled_ns)));
     let our_cpus = config.our_cpus();
-    quick.push(source("host", move || Host::open(&our_cpus)));
+    quick.push(source("host", move || HostSource::open(&our_cpus)));
     if let Some(throttling) = Throttling::of(config.server_pid) {
         quick.push(source("throttling", move || Ok(throttling)));
     }

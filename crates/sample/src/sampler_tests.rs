@@ -100,7 +100,7 @@ fn where_the_window_begins_after_a_warm_up_every_source_is_read_however_costly()
 #[test]
 fn a_mark_is_taken_when_every_reader_has_read_its_sources_or_is_gone() {
     let recording = Recording::new();
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(ReadTally::default());
     let (quick, quick_reads) = fake_reader(0, "quick", || ());
     let (release, released) = channel::<()>();
     let (slow, slow_reads) = fake_reader(1, "slow", move || released.recv().unwrap_or_default());
@@ -125,7 +125,7 @@ fn what_is_read_for_each_connection_does_not_hold_up_what_is_read_at_once() {
     let server = |server_tree| Config { server_pid: Some(1), server_tree, ..Config::default() };
     let reader_of = |config: &Config, name: &str| {
         let readers = readers_for(config, &Arc::default());
-        assert!(readers.len() <= Tally::READERS);
+        assert!(readers.len() <= ReadTally::READERS);
         let found = readers.iter().find(|reader| reader.sources.iter().any(|source| source.0 == name));
         found.unwrap().name
     };
@@ -151,7 +151,7 @@ fn interrupts_are_counted_where_server_and_client_have_cpus_of_their_own() {
 #[test]
 fn a_source_that_hangs_does_not_hold_up_the_others_and_does_not_make_up_for_lost_ticks() {
     let recording = Recording::new();
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(ReadTally::default());
     let (quick, quick_reads) = fake_reader(0, "quick", || ());
     let (slow, slow_reads) = fake_reader(1, "slow", || std::thread::sleep(Duration::from_millis(220)));
     let counters = |header| recording.counters(header);

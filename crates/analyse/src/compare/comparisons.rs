@@ -48,7 +48,7 @@ pub(crate) struct Comparisons {
 }
 
 /// A comparison that has no verdict yet.
-struct Entry<'a> {
+struct JudgedComparison<'a> {
     workload: &'a str,
     step: &'a StepFindings,
     pair: Pair<'a>,
@@ -78,18 +78,18 @@ impl Comparisons {
         // in parallel.
         let all =
             parallel::map(&places, |(_, step, pair)| against(step, *pair, (sources, &databases, &machines)));
-        let mut entries: Vec<Entry<'_>> = places
+        let mut entries: Vec<JudgedComparison<'_>> = places
             .into_iter()
             .zip(all)
-            .map(|((workload, step, pair), against)| Entry { workload, step, pair, against })
+            .map(|((workload, step, pair), against)| JudgedComparison { workload, step, pair, against })
             .collect();
         for family in Family::ALL {
             judge_rates(&mut entries, family, sources.rules.looks);
             judge_p99(&mut entries, family, sources.rules.looks);
             judge_machines(&mut entries, family);
         }
-        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(Entry::find_word);
-        let keyed = |entry: Entry<'_>| {
+        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(JudgedComparison::find_word);
+        let keyed = |entry: JudgedComparison<'_>| {
             let Pair { base, variant, .. } = entry.pair;
             (key(entry.workload, &entry.step.name, base, variant), entry.against)
         };
@@ -195,10 +195,14 @@ struct Tested {
 }
 
 impl Tested {
-    fn of(entries: &[Entry<'_>], family: Family, is_tested: impl Fn(&StepComparison) -> bool) -> Self {
+    fn of(
+        entries: &[JudgedComparison<'_>],
+        family: Family,
+        is_tested: impl Fn(&StepComparison) -> bool,
+    ) -> Self {
         let mut found = Self { originals: BTreeSet::new(), mirrored: Vec::new() };
         let mut first: BTreeMap<[&str; 4], usize> = BTreeMap::new();
-        for (at, Entry { workload, step, pair, against }) in entries.iter().enumerate() {
+        for (at, JudgedComparison { workload, step, pair, against }) in entries.iter().enumerate() {
             if pair.family != family || !is_tested(against) {
                 continue;
             }
@@ -215,13 +219,16 @@ impl Tested {
         found
     }
 
-    fn originals<'e, 'a>(&self, entries: &'e mut [Entry<'a>]) -> impl Iterator<Item = &'e mut Entry<'a>> {
+    fn originals<'e, 'a>(
+        &self,
+        entries: &'e mut [JudgedComparison<'a>],
+    ) -> impl Iterator<Item = &'e mut JudgedComparison<'a>> {
         let chosen = entries.iter_mut().enumerate().filter(|(at, _)| self.originals.contains(at));
         chosen.map(|(_, entry)| entry)
     }
 }
 
-fn judge_rates(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
+fn judge_rates(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Look]) {
     let tested = Tested::of(entries, family, |against| against.inference().is_some());
     let compared = tested.originals(entries).filter_map(|entry| {
         let StepComparison { ratio, verdict, decided, .. } = &mut entry.against;
@@ -238,7 +245,7 @@ fn judge_rates(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
     }
 }
 
-fn judge_p99(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
+fn judge_p99(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Look]) {
     let is_tested = |found: &PercentileRatio| found.ratio.inference.is_some();
     let tested = Tested::of(entries, family, |against| against.p99.as_ref().is_some_and(is_tested));
     let percentiles =
@@ -254,7 +261,7 @@ fn judge_p99(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
 }
 
 /// Tests whether ratios depend on the machine.
-fn judge_machines(entries: &mut [Entry<'_>], family: Family) {
+fn judge_machines(entries: &mut [JudgedComparison<'_>], family: Family) {
     let tested = Tested::of(entries, family, |against| against.by_machine.is_some());
     let found = tested.originals(entries).filter_map(|entry| entry.against.by_machine.as_mut());
     by_machine::adjust(&mut found.collect::<Vec<_>>());
@@ -279,7 +286,7 @@ fn mirror(own: Option<&mut Ratio>, original: Option<&Inference>) {
     }
 }
 
-impl Entry<'_> {
+impl JudgedComparison<'_> {
     fn find_word(&mut self) {
         let Pair { base, variant, family } = self.pair;
         let step = self.step;

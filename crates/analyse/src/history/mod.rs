@@ -279,7 +279,7 @@ fn changed_in_small(neighbours: &[&RunValues]) -> Option<Warning> {
 }
 
 /// Response times of a step, and whether its schedule was kept in any run.
-struct Times {
+struct RunTimes {
     values: Vec<Option<f64>>,
     is_fixed_rate: bool,
 }
@@ -288,7 +288,7 @@ struct Times {
 /// occur.
 fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
-    let mut times: Vec<Times> = Vec::new();
+    let mut times: Vec<RunTimes> = Vec::new();
     for (position, run) in runs.iter().enumerate() {
         for own in &run.steps {
             if choices.variant.is_some_and(|asked| asked != own.variant)
@@ -309,7 +309,7 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
                     values: vec![None; runs.len()],
                     ..Series::default()
                 });
-                times.push(Times { values: vec![None; runs.len()], is_fixed_rate: false });
+                times.push(RunTimes { values: vec![None; runs.len()], is_fixed_rate: false });
                 all.len() - 1
             });
             [all[at].values[position], times[at].values[position]] = own.values(choices.measure);
@@ -324,7 +324,7 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
 
 /// The series of the rate, where the plan does not set the rate, and the series of the response
 /// times.
-fn followed(rates: Series, Times { values, is_fixed_rate }: Times) -> impl Iterator<Item = Series> {
+fn followed(rates: Series, RunTimes { values, is_fixed_rate }: RunTimes) -> impl Iterator<Item = Series> {
     let times = Series {
         follows: Followed::ResponseP99,
         is_secondary: !is_fixed_rate,

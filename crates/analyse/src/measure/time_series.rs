@@ -54,16 +54,16 @@ pub(crate) fn device_seconds(step: &WindowSummary<'_>) -> Vec<DeviceSecond> {
     // Each key has a value in every sample, starting with the file's first.
     let columns = KEYS.map(|key| series.values(key).map(|(_, value)| value).collect::<Vec<_>>());
     let times = series.values("reads").map(|(at_us, _)| at_us);
-    let samples: Vec<Sample> = times
+    let samples: Vec<DeviceSample> = times
         .enumerate()
         .map(|(at, at_us)| (at_us, columns.each_ref().map(|column| column.get(at).copied())))
         .collect();
     samples.windows(2).filter_map(|pair| device_second(&pair[0], &pair[1], step.window)).collect()
 }
 
-type Sample = (i64, [Option<i64>; 7]);
+type DeviceSample = (i64, [Option<i64>; 7]);
 
-fn device_second(from: &Sample, to: &Sample, window: Span) -> Option<DeviceSecond> {
+fn device_second(from: &DeviceSample, to: &DeviceSample, window: Span) -> Option<DeviceSecond> {
     let first = window.whole_seconds().start as f64;
     let middle = (from.0 + to.0) as f64 / 2.0 / SECOND_US;
     let seconds = (to.0 - from.0) as f64 / SECOND_US;

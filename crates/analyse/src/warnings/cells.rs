@@ -127,7 +127,7 @@ fn beginning(message: &str) -> String {
 
 /// One invocation of dbdyno on the plan: the first one, then one for each time that the run was
 /// resumed.
-type Session = usize;
+type SessionIndex = usize;
 
 pub(crate) fn session_warnings(run: &Run) -> Vec<Warning> {
     let started = |event: &&RunEvent| matches!(event, RunEvent::Started { resumed: true, .. });
@@ -136,7 +136,7 @@ pub(crate) fn session_warnings(run: &Run) -> Vec<Warning> {
         return Vec::new();
     }
     let mut all = vec![Warning::new(Code::Resumed).at_all(whereabouts(run)).with("times", resumes)];
-    let mut blocks: BTreeMap<u32, BTreeMap<Session, Vec<&str>>> = BTreeMap::new();
+    let mut blocks: BTreeMap<u32, BTreeMap<SessionIndex, Vec<&str>>> = BTreeMap::new();
     for (cell, (session, at)) in begun(run) {
         blocks.entry(cell.block).or_default().entry(session).or_default().push(at);
     }
@@ -153,7 +153,7 @@ fn part(begun: Vec<&str>) -> Option<SessionPart> {
 }
 
 /// For each cell whose records are in the run, the session and time in which it began.
-fn begun(run: &Run) -> BTreeMap<&CellId, (Session, &str)> {
+fn begun(run: &Run) -> BTreeMap<&CellId, (SessionIndex, &str)> {
     let mut session = 0;
     let mut begun = BTreeMap::new();
     for event in &run.events {

@@ -15,7 +15,7 @@ use crate::model::{
 };
 
 /// One reason, or several that are like it, with the runs that have it.
-struct Shared<'a> {
+struct SharedCause<'a> {
     /// The reasons as the first run has them, in the order of steps.
     reasons: Vec<&'a Warning>,
     place: String,
@@ -26,7 +26,7 @@ struct Shared<'a> {
 
 /// One warning per reason, in the order in which the reasons first occur.
 pub(crate) fn invalid_run_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
-    let mut shared: Vec<Shared<'_>> = Vec::new();
+    let mut shared: Vec<SharedCause<'_>> = Vec::new();
     let mut all = 0;
     for workload in workloads {
         for found in workload.steps.iter().flat_map(all_runs) {
@@ -39,7 +39,7 @@ pub(crate) fn invalid_run_warnings(workloads: &[WorkloadFindings]) -> Vec<Warnin
                 let known = shared.iter().position(|known| known.reasons[0].is_like(reasons[0]));
                 let at = known.unwrap_or_else(|| {
                     let (runs, steps, variants) = Default::default();
-                    shared.push(Shared { reasons, place: found.place(), runs, steps, variants });
+                    shared.push(SharedCause { reasons, place: found.place(), runs, steps, variants });
                     shared.len() - 1
                 });
                 shared[at].runs += 1;
@@ -64,7 +64,7 @@ fn alike(reasons: &[Warning]) -> Vec<Vec<&Warning>> {
     alike
 }
 
-impl Shared<'_> {
+impl SharedCause<'_> {
     fn warning(&self, all: usize) -> Warning {
         const NAMED: usize = 3;
         let code = if self.runs == 1 { Code::InvalidStep } else { Code::InvalidSteps };

@@ -32,7 +32,8 @@ use crate::connections::Ticket;
 use crate::exchange::Exchange;
 pub use crate::options::{ConnectionSettings, LoginOptions, LoginOptions as Options, ServerKey};
 use crate::product::{
-    Connection, DeferredWork, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
+    Connection, DeferredWork, Description, LimitedSession, Locks, Product, Texts, UpkeepWork,
+    name_value_pairs,
 };
 use crate::server::{
     Abilities, Base, Data, Error, FileLogin, OwnConfig, Ownership, RuntimeDir, Server, ServerProbe,
@@ -185,7 +186,7 @@ impl Product for Mysql {
         status::quiet_at(level, deferred_work, bounds)
     }
 
-    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
+    async fn upkeep(work: &mut UpkeepWork<'_, Self>, tables: &[String]) -> Result<()> {
         upkeep::run(work, tables).await
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Mysql;
 use super::status::{counted_history, counters, innodb_report, reported_history, variables, version_numbers};
 use crate::mysql::status;
-use crate::product::{LimitedSession, Work, cell, numbers};
+use crate::product::{LimitedSession, UpkeepWork, cell, numbers};
 use crate::{Capabilities, Cells, Class, DbError, Result, Session};
 
 /// Settings that make InnoDB flush its dirty pages, in the order in which they are set. They are
@@ -20,7 +20,7 @@ const INNODB_FLUSH: &[(&str, &str)] = &[
 
 /// Does what the tables' engine needs. On a server that others run, the global settings stay
 /// unchanged.
-pub(super) async fn run(work: &mut Work<'_, Mysql>, tables: &[String]) -> Result<()> {
+pub(super) async fn run(work: &mut UpkeepWork<'_, Mysql>, tables: &[String]) -> Result<()> {
     let is = |name: &str| {
         work.capabilities.engine.as_ref().is_some_and(|engine| engine.eq_ignore_ascii_case(name))
     };
@@ -56,7 +56,7 @@ fn reset_statement(version: &str) -> &'static str {
     }
 }
 
-impl Work<'_, Mysql> {
+impl UpkeepWork<'_, Mysql> {
     async fn innodb(&mut self, tables: &[String]) -> Result<()> {
         self.innodb_facts("before").await?;
         let mut old = Vec::new();
@@ -147,7 +147,7 @@ const STUCK: u32 = 10;
 /// Counters for the bytes that flushes and compactions have written so far.
 const WRITTEN: [&str; 2] = ["Rocksdb_flush_write_bytes", "Rocksdb_compact_write_bytes"];
 
-impl Work<'_, Mysql> {
+impl UpkeepWork<'_, Mysql> {
     /// Brings MyRocks to rest. The original benchmark waits for running compactions where the
     /// server reports them, otherwise 30 s. It then flushes, waits 20 s, and compacts. This version
     /// waits only for what the server reports.

@@ -26,7 +26,7 @@ pub use crate::Secret;
 use crate::connections::Ticket;
 pub use crate::options::{LoginOptions, LoginOptions as Options};
 use crate::product::{
-    DeferredWork, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column,
+    DeferredWork, Description, LimitedSession, Locks, Product, Texts, Unreported, UpkeepWork, column,
 };
 use crate::server::{
     Abilities, Base, Data, Error, FileLogin, OwnConfig, Ownership, RuntimeDir, Server, ServerProbe,
@@ -160,7 +160,7 @@ impl Product for Postgres {
         status::quiet_at(level, deferred_work, bounds)
     }
 
-    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
+    async fn upkeep(work: &mut UpkeepWork<'_, Self>, tables: &[String]) -> Result<()> {
         work.vacuum(tables).await
     }
 

@@ -9,7 +9,7 @@ use super::{Postgres, PostgresSession};
 use crate::foreign::{Identification, Identity, identify, telling_names};
 use crate::product::{
     Answering, DeferredWork, Description, Limited, LimitedSession, MIN_BOUND_COUNT, Product, Texts,
-    Unreported, Work, answering, cell, column, name_value_pairs, permitted, version_numbers,
+    Unreported, UpkeepWork, answering, cell, column, name_value_pairs, permitted, version_numbers,
 };
 use crate::{Bounds, Class, DbError, Result, Session, first_i64};
 
@@ -259,7 +259,7 @@ fn queries(major: u32) -> [&'static str; 4] {
 /// otherwise skip them.
 const INDEX_CLEANUP_SINCE: u32 = 12;
 
-impl Work<'_, Postgres> {
+impl UpkeepWork<'_, Postgres> {
     /// Vacuums each table on a separate connection, so these parts' durations overlap. The
     /// checkpoint needs rights over the whole server, so it is skipped on one that others run.
     pub(super) async fn vacuum(&mut self, tables: &[String]) -> Result<()> {

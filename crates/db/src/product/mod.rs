@@ -39,7 +39,7 @@ pub(crate) use status::{
 #[cfg(test)]
 pub(crate) use upkeep::TEST_BOUNDS;
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
-pub(crate) use upkeep::{Work, settle};
+pub(crate) use upkeep::{UpkeepWork, settle};
 
 /// A session's functions that no step uses.
 pub(crate) trait Connection: Session {
@@ -193,7 +193,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Brings `tables` to rest after the load.
-    async fn upkeep(_work: &mut Work<'_, Self>, _tables: &[String]) -> Result<()> {
+    async fn upkeep(_work: &mut UpkeepWork<'_, Self>, _tables: &[String]) -> Result<()> {
         Ok(())
     }
 

@@ -46,7 +46,7 @@ pub(crate) async fn settle<P: Product>(
     let mut session = Limited(session);
     let before = state_before::<P>(&mut session, capabilities, &rest).await?;
     let report = UpkeepReport::default();
-    let mut work = Work { session, capabilities, report, start, rest, before, owned };
+    let mut work = UpkeepWork { session, capabilities, report, start, rest, before, owned };
     if owned && capabilities.drops_binlog {
         let part = Instant::now();
         if P::drop_binlog(&mut work.session).await? {
@@ -59,7 +59,7 @@ pub(crate) async fn settle<P: Product>(
 }
 
 /// The work in progress.
-pub(crate) struct Work<'a, P: Product> {
+pub(crate) struct UpkeepWork<'a, P: Product> {
     pub(crate) session: LimitedSession<'a, P>,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) report: UpkeepReport,
@@ -71,7 +71,7 @@ pub(crate) struct Work<'a, P: Product> {
     pub(crate) owned: bool,
 }
 
-impl<P: Product> Work<'_, P> {
+impl<P: Product> UpkeepWork<'_, P> {
     pub(crate) fn ended(&mut self, part: &str, since: Instant) {
         self.report.parts.push((part.to_owned(), since.elapsed()));
     }
@@ -192,7 +192,7 @@ pub struct Settling {
     pub missed: Vec<String>,
 }
 
-impl<P: Product> Work<'_, P> {
+impl<P: Product> UpkeepWork<'_, P> {
     /// Sleeps for the rest of a wait, or waits for rest. Once it has finished, another call does
     /// nothing.
     pub(crate) async fn come_to_rest(&mut self) -> Result<()> {

@@ -288,7 +288,7 @@ impl Installer<'_> {
         let failed = |why: String| Error::Initialise {
             server: self.title.clone(),
             why: format!("{}: {why}", line.join(" ")),
-            log_tail: log::reason(&log::Part::whole(self.log)),
+            log_tail: log::reason(&log::LogPart::whole(self.log)),
         };
         let mut command = detached(line, self.log)?;
         let process_group = ProcessGroup::start().map_err(|error| failed(format!("sh: {error}")))?;

@@ -27,7 +27,7 @@ const NO_SPACE: [&str; 3] = ["Disk is full", "Disk full", "No space left on devi
 const STARTING: &str = "FATAL:  the database system is starting up";
 
 /// The part of a log that belongs to one start.
-pub(crate) struct Part<'a> {
+pub(crate) struct LogPart<'a> {
     pub(crate) path: &'a Path,
     /// Bytes before this part, from earlier starts.
     pub(crate) start: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Part<'a> {
     pub(crate) refused_probes: usize,
 }
 
-impl<'a> Part<'a> {
+impl<'a> LogPart<'a> {
     /// The whole log, for a program that no one logs in to.
     pub(crate) fn whole(path: &'a Path) -> Self {
         Self { path, start: 0, refused_probes: 0 }
@@ -81,12 +81,12 @@ pub(crate) fn length(path: &Path) -> u64 {
 }
 
 /// The last `lines` lines, or a sentence when there are none.
-pub(crate) fn tail(part: &Part<'_>, lines: usize) -> String {
+pub(crate) fn tail(part: &LogPart<'_>, lines: usize) -> String {
     part.shown(|all| all[all.len().saturating_sub(lines)..].join("\n"))
 }
 
 /// The end of the log: the last lines, preceded by the last of the earlier errors.
-pub(crate) fn reason(part: &Part<'_>) -> String {
+pub(crate) fn reason(part: &LogPart<'_>) -> String {
     part.shown(|all| {
         let (before, last) = all.split_at(all.len().saturating_sub(LAST_LINES));
         let errors: Vec<&str> =
@@ -98,7 +98,7 @@ pub(crate) fn reason(part: &Part<'_>) -> String {
 }
 
 /// The last error lines, and the lines about a full disk.
-pub(crate) fn errors(part: &Part<'_>) -> Option<String> {
+pub(crate) fn errors(part: &LogPart<'_>) -> Option<String> {
     let text = part.read().ok()?;
     let marks: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();
     let lines: Vec<&str> = text.lines().filter(|line| marks.iter().any(|mark| line.contains(mark))).collect();
@@ -117,12 +117,12 @@ mod tests {
     fn the_last_lines_are_shown_and_an_empty_or_absent_log_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
-        assert!(tail(&Part::whole(&path), 2).starts_with("(the log cannot be read"));
+        assert!(tail(&LogPart::whole(&path), 2).starts_with("(the log cannot be read"));
         assert_eq!(length(&path), 0);
         std::fs::write(&path, "\n").unwrap();
-        assert_eq!(tail(&Part::whole(&path), 2), "(the log is empty)");
+        assert_eq!(tail(&LogPart::whole(&path), 2), "(the log is empty)");
         std::fs::write(&path, "x\n".repeat(100_000) + "a\nb\nc\n").unwrap();
-        assert_eq!(tail(&Part::whole(&path), 2), "b\nc");
+        assert_eq!(tail(&LogPart::whole(&path), 2), "b\nc");
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         let earlier = "[ERROR] of an earlier start\n";
         let notes: String = (1..=20).map(|number| format!("note {number}\n")).collect();
         std::fs::write(&path, format!("{earlier}[ERROR] unknown variable\n{notes}")).unwrap();
-        let after = |start: u64| Part { start, ..Part::whole(&path) };
+        let after = |start: u64| LogPart { start, ..LogPart::whole(&path) };
         let text = reason(&after(earlier.len() as u64));
         assert!(text.starts_with("[ERROR] unknown variable\n[...]\nnote 6\n"), "{text}");
         assert!(text.ends_with("note 20"), "{text}");
@@ -152,7 +152,7 @@ mod tests {
         let refused = format!("2026-11-29 08:00:00 UTC [7] {STARTING}\n");
         let other = "FATAL:  role \"nobody\" does not exist\n";
         std::fs::write(&path, format!("{earlier}{refused}{other}{refused}LOG:  ready\n{refused}")).unwrap();
-        let part = |refused_probes| Part { path: &path, start: earlier.len() as u64, refused_probes };
+        let part = |refused_probes| LogPart { path: &path, start: earlier.len() as u64, refused_probes };
         assert_eq!(reason(&part(0)).matches("starting up").count(), 3);
         assert_eq!(reason(&part(2)), format!("{other}LOG:  ready\n{refused}").trim_end());
         assert_eq!(errors(&part(2)), Some(format!("{other}{refused}").trim_end().to_owned()));

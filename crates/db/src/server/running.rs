@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::server::intents::{ConfigServer, Rendered};
 use crate::server::launch::Line;
-use crate::server::log::Part;
+use crate::server::log::LogPart;
 use crate::server::process::{Probe, Process, Stopped};
 use crate::server::runtime_dir::TmpDir;
 use crate::server::{Base, Cgroup, Error, RuntimeDir, cgroup, datadir, launch, log};
@@ -338,9 +338,9 @@ impl Running {
         log::errors(&self.this_starts_log())
     }
 
-    fn this_starts_log(&self) -> Part<'_> {
+    fn this_starts_log(&self) -> LogPart<'_> {
         let refused_probes = self.refused_probes.load(Ordering::Relaxed);
-        Part { path: &self.log, start: self.log_start, refused_probes }
+        LogPart { path: &self.log, start: self.log_start, refused_probes }
     }
 
     /// Asks the server to end, kills it after 60 s, and returns which of the two ended it.

@@ -44,7 +44,7 @@ impl Template {
     /// directory `data` in an empty folder. If another process is already making it, the caller
     /// waits.
     pub(crate) fn ready(
-        key: &Key,
+        key: &TemplateKey,
         template_dir: &Path,
         cancel: &AtomicBool,
         make: impl FnOnce(&Path) -> Result<(), Error>,
@@ -135,14 +135,14 @@ const LOCAL_TIME: &str = "/etc/localtime";
 
 /// What one template is for. Anything that changes the data directory changes the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct TemplateKey {
     /// Product and version, for people.
     title: String,
     /// Hash over all parts of the key, in 16 digits.
     pub(crate) hash: String,
 }
 
-impl Key {
+impl TemplateKey {
     /// Makes the key for the build `base`, for which the product's code `makers` makes a data
     /// directory with `options`. The key includes `user` where the server does not run as this
     /// process's user.
@@ -347,7 +347,7 @@ mod tests {
     fn options_the_user_and_the_base_directory_make_another_key() {
         let key = |base_dir: &str, options: &[&str], user| {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-            Key::of("mysql-8.0.31", Path::new(base_dir), "build", &options, user)
+            TemplateKey::of("mysql-8.0.31", Path::new(base_dir), "build", &options, user)
         };
         let plain = key("/s", &[], None);
         assert_eq!(plain, key("/s", &[], None));

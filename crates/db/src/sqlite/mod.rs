@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 pub use self::SqliteFile as Options;
 use crate::product::{
-    Connection, DeferredWork, Description, LimitedSession, Product, Texts, Work, cell, permitted,
+    Connection, DeferredWork, Description, LimitedSession, Product, Texts, UpkeepWork, cell, permitted,
     version_numbers,
 };
 use crate::{
@@ -216,7 +216,7 @@ impl Product for Sqlite {
         }
     }
 
-    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
+    async fn upkeep(work: &mut UpkeepWork<'_, Self>, tables: &[String]) -> Result<()> {
         // This gathers statistics, then writes a checkpoint where there is a write-ahead log.
         for table in tables {
             let part = Instant::now();

@@ -107,7 +107,7 @@ struct Pressure {
     full_key: String,
 }
 
-pub(crate) struct Host {
+pub(crate) struct HostSource {
     stat: ProcFile,
     loadavg: ProcFile,
     pressures: Vec<Pressure>,
@@ -118,7 +118,7 @@ pub(crate) struct Host {
     fewest_cpus: u32,
 }
 
-impl Host {
+impl HostSource {
     /// Opens the files. Pressure is left out where the kernel has none or was booted with `psi=0`.
     /// `sides` are the CPUs that client and server may use.
     pub(crate) fn open(sides: &[BTreeSet<u32>]) -> Result<Self, Error> {
@@ -143,7 +143,7 @@ fn open_pressure(what: &str) -> Option<Pressure> {
     Some(Pressure { file, some_key: format!("psi_{what}_some_us"), full_key: format!("psi_{what}_full_us") })
 }
 
-impl Source for Host {
+impl Source for HostSource {
     fn about(&self) -> Map<String, Value> {
         about([
             ("cpus_online", self.cpus.into()),
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn the_host_that_runs_this_test_is_read_with_all_listed_keys() {
         let mut values = Values::default();
-        let mut host = Host::open(&[(0..1024).collect(), [0].into(), [].into()]).unwrap();
+        let mut host = HostSource::open(&[(0..1024).collect(), [0].into(), [].into()]).unwrap();
         host.read(Moment::Boundary, &mut values).unwrap();
         for key in CPU_KEYS.into_iter().chain(["context_switches", "procs_running", "load1_milli"]) {
             assert!(values.map().contains_key(key), "{key}");

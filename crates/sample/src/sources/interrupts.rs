@@ -28,7 +28,7 @@ type CpuCounts = HashMap<u32, u32>;
 
 /// Interrupts of the CPUs of one side.
 #[derive(Debug)]
-struct Side {
+struct CpuInterrupts {
     cpus: Vec<u32>,
     keys: [String; KINDS.len()],
     /// The counts as last read.
@@ -36,7 +36,7 @@ struct Side {
     sums: [i64; KINDS.len()],
 }
 
-impl Side {
+impl CpuInterrupts {
     fn new(name: &str, cpus: Vec<u32>) -> Self {
         let keys = KINDS.map(|(kind, _)| format!("{name}_{kind}"));
         Self { cpus, keys, last: Default::default(), sums: Default::default() }
@@ -58,12 +58,12 @@ impl Side {
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     file: ProcFile,
-    sides: [Side; 2],
+    sides: [CpuInterrupts; 2],
 }
 
 impl Interrupts {
     pub(crate) fn open(server: Vec<u32>, client: Vec<u32>) -> Result<Self, Error> {
-        let sides = [Side::new("server", server), Side::new("client", client)];
+        let sides = [CpuInterrupts::new("server", server), CpuInterrupts::new("client", client)];
         Ok(Self { file: ProcFile::open("/proc/interrupts")?, sides })
     }
 }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn each_side_has_the_interrupts_of_its_cpus_and_a_counter_may_begin_anew() {
-        let mut side = Side::new("client", vec![1, 3]);
+        let mut side = CpuInterrupts::new("client", vec![1, 3]);
         let counts = |one, three| CpuCounts::from([(0, 7), (1, one), (3, three)]);
         side.add(&[counts(u32::MAX - 4, 100), counts(1, 1)]);
         assert_eq!(side.sums, [0, 0]);

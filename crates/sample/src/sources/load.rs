@@ -28,7 +28,7 @@ const PREFIX: &str = "load-";
 const MOST_NAMED: usize = 64;
 
 #[derive(Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct LoadSource {
     threads: Vec<LoadThread>,
     /// The polling time that each thread counts itself.
     polled_ns: Option<Arc<[AtomicU64]>>,
@@ -42,18 +42,18 @@ struct LoadThread {
     keys: Option<[String; 3]>,
     file: ProcFile,
     status: ProcFile,
-    last: Times,
+    last: ThreadTimes,
     voluntary_switches: i64,
 }
 
 /// Times since a thread began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Times {
+pub(super) struct ThreadTimes {
     pub(super) cpu_us: i64,
     pub(super) run_delay_us: i64,
 }
 
-impl Load {
+impl LoadSource {
     /// Load threads begin after the source is opened, so they are looked for when they are first read.
     pub(crate) fn open(polled_ns: Option<Arc<[AtomicU64]>>) -> Result<Self, Error> {
         // A kernel without scheduler statistics is reported here and not in mid-step.
@@ -67,7 +67,7 @@ impl Load {
             let Some(Ok(number)) = name.trim_end().strip_prefix(PREFIX).map(str::parse) else { continue };
             let Ok(file) = ProcFile::open(task.join("schedstat")) else { continue };
             let Ok(status) = ProcFile::open(task.join("status")) else { continue };
-            let last = Times::default();
+            let last = ThreadTimes::default();
             self.threads.push(LoadThread { number, keys: None, file, status, last, voluntary_switches: 0 });
         }
         self.threads.sort_by_key(|thread| thread.number);
@@ -88,7 +88,7 @@ impl Load {
     }
 }
 
-impl Source for Load {
+impl Source for LoadSource {
     fn about(&self) -> Map<String, Value> {
         about([("most_threads", MOST_NAMED.into())])
     }
@@ -98,7 +98,7 @@ impl Source for Load {
             self.find();
         }
         let at = Instant::now();
-        let (mut sum, mut polled_sum_us) = (Times::default(), 0);
+        let (mut sum, mut polled_sum_us) = (ThreadTimes::default(), 0);
         for thread in &mut self.threads {
             if let Some(now) = thread.file.text().ok().and_then(|text| parse(&text)) {
                 thread.last = now;
@@ -143,10 +143,10 @@ fn polled_us(all: &[AtomicU64], number: u32) -> i64 {
 }
 
 /// Parses `123456789 2345 67`: nanoseconds on a CPU, nanoseconds waiting for one, times it ran.
-pub(super) fn parse(text: &str) -> Option<Times> {
+pub(super) fn parse(text: &str) -> Option<ThreadTimes> {
     let mut numbers = text.split_ascii_whitespace().map(|number| number.parse::<i64>().ok());
     let (cpu_ns, delay_ns) = (numbers.next()??, numbers.next()??);
-    Some(Times { cpu_us: cpu_ns / 1000, run_delay_us: delay_ns / 1000 })
+    Some(ThreadTimes { cpu_us: cpu_ns / 1000, run_delay_us: delay_ns / 1000 })
 }
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn schedstat_is_read_in_microseconds() {
-        assert_eq!(parse("1234567 89000 5\n"), Some(Times { cpu_us: 1234, run_delay_us: 89 }));
+        assert_eq!(parse("1234567 89000 5\n"), Some(ThreadTimes { cpu_us: 1234, run_delay_us: 89 }));
         assert_eq!(parse("12"), None);
         assert_eq!(parse(""), None);
     }
@@ -176,7 +176,7 @@ mod tests {
             std::thread::Builder::new().name(format!("load-{number}")).spawn(body).unwrap();
         }
         begun.iter().take(70).for_each(drop);
-        let (mut load, mut values) = (Load::open(None).unwrap(), Values::default());
+        let (mut load, mut values) = (LoadSource::open(None).unwrap(), Values::default());
         load.read(Moment::Boundary, &mut values).unwrap();
         wait.wait();
         let numbers: Vec<u32> = load.threads.iter().map(|thread| thread.number).collect();
@@ -201,7 +201,7 @@ mod tests {
         let thread = std::thread::Builder::new().name("load-1".to_owned()).spawn(body).unwrap();
         begun.recv().unwrap();
         let polled_ns: Arc<[AtomicU64]> = [1_000, 7_500_999].map(AtomicU64::new).into();
-        let (mut load, mut values) = (Load::open(Some(polled_ns)).unwrap(), Values::default());
+        let (mut load, mut values) = (LoadSource::open(Some(polled_ns)).unwrap(), Values::default());
         load.read(Moment::Boundary, &mut values).unwrap();
         end.send(()).unwrap();
         thread.join().unwrap();
@@ -222,7 +222,7 @@ mod tests {
         let thread = std::thread::Builder::new().name("load-77".to_owned()).spawn(burn).unwrap();
         // The thread has its name by now.
         begun.recv().unwrap();
-        let (mut load, mut values) = (Load::open(None).unwrap(), Values::default());
+        let (mut load, mut values) = (LoadSource::open(None).unwrap(), Values::default());
         load.read(Moment::Boundary, &mut values).unwrap();
         let wanted =
             |values: &Values| ["cpu_us", "run_delay_us"].map(|key| values.map()[&format!("load-77.{key}")]);

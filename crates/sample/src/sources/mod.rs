@@ -31,12 +31,12 @@ use crate::Error;
 
 pub(crate) use self::cgroup::MemoryGroup;
 pub(crate) use self::disk::Disk;
-pub(crate) use self::host::{Host, parse_stat};
+pub(crate) use self::host::{HostSource, parse_stat};
 pub(crate) use self::interrupts::Interrupts;
-pub(crate) use self::load::Load;
+pub(crate) use self::load::LoadSource;
 pub(crate) use self::processes::Processes;
 pub(crate) use self::sampling::Sampling;
-pub(crate) use self::server::{Client, Server, ServerTree};
+pub(crate) use self::server::{Client, ServerSource, ServerTree};
 pub(crate) use self::size::Size;
 pub(crate) use self::status::Status;
 pub(crate) use self::switches::{Members, Scheduling};

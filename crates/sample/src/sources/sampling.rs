@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use super::process::thread_cpu;
 use super::{Source, Values, about};
 use crate::Error;
-use crate::reader::Tally;
+use crate::reader::ReadTally;
 
 /// The sampler, seen by itself. It must be read on the sampler's first thread.
 #[derive(Debug)]
 pub(crate) struct Sampling {
     /// The counts, which the threads keep up to date.
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) tally: Arc<ReadTally>,
 }
 
 impl Source for Sampling {

@@ -48,14 +48,14 @@ use super::{ProcFile, Source, Values, about};
 use crate::Error;
 
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerSource {
     pub(super) pid: u32,
     clock: ProcessClock,
     stat: ProcFile,
     pub(super) footprint: Footprint,
 }
 
-impl Server {
+impl ServerSource {
     pub(crate) fn open(pid: u32) -> Result<Self, Error> {
         let footprint = Footprint::open(pid)?;
         let stat = ProcFile::open(format!("/proc/{pid}/stat"))?;
@@ -80,7 +80,7 @@ impl Server {
     }
 }
 
-impl Source for Server {
+impl Source for ServerSource {
     fn about(&self) -> Map<String, Value> {
         about([("pid", self.pid.into()), ("sees_io", self.footprint.sees_io().into())])
     }
@@ -110,9 +110,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct ServerTree {
     pid: u32,
-    first: Server,
+    first: ServerSource,
     children_file: ProcFile,
-    children: HashMap<u32, Server>,
+    children: HashMap<u32, ServerSource>,
 }
 
 /// A sum over all processes, and whether no child has ended while it was made.
@@ -120,7 +120,7 @@ type TreeSum<T> = Result<(T, bool), Error>;
 
 impl ServerTree {
     pub(crate) fn open(pid: u32) -> Result<Self, Error> {
-        let (first, children_file) = (Server::open(pid)?, children_file(pid)?);
+        let (first, children_file) = (ServerSource::open(pid)?, children_file(pid)?);
         Ok(Self { pid, first, children_file, children: HashMap::new() })
     }
 
@@ -200,7 +200,7 @@ impl ServerTree {
             // The files were bound to a child that has ended. Its number may be another one's by now.
             self.children.remove(&pid);
         }
-        let Ok(mut child) = Server::open(pid) else { return false };
+        let Ok(mut child) = ServerSource::open(pid) else { return false };
         let is_added = sum.add(&mut child).is_ok();
         if is_added && self.children.len() < MAX_OPEN {
             self.children.insert(pid, child);
@@ -252,7 +252,7 @@ struct TreeTotal {
 impl TreeTotal {
     /// Adds what the files of `process` say that it uses, all of it or nothing. Memory is left out when
     /// the process has none any more.
-    fn add(&mut self, process: &mut Server) -> Result<ProcessStat, Error> {
+    fn add(&mut self, process: &mut ServerSource) -> Result<ProcessStat, Error> {
         let stat = process.stat()?;
         if stat.is_given_away() {
             return Err(Error::Gone { pid: process.pid });

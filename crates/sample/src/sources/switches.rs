@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::load::{Times, parse as parse_times};
+use super::load::{ThreadTimes, parse as parse_times};
 use super::process::{Switches, parse_switches};
 use super::processes::numbers;
 use super::server::{children_file, parse_children};
@@ -30,7 +30,7 @@ const MAX_OPEN: usize = 128;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Scheduled {
     switches: Switches,
-    times: Times,
+    times: ThreadTimes,
 }
 
 impl Scheduled {
@@ -253,7 +253,7 @@ mod tests {
         let mut scheduling = Scheduling::new(std::process::id(), Members::Threads);
         let of = |voluntary, involuntary, run_delay_us| Scheduled {
             switches: Switches { voluntary, involuntary },
-            times: Times { cpu_us: 50, run_delay_us },
+            times: ThreadTimes { cpu_us: 50, run_delay_us },
         };
         scheduling.threads.insert(1, ServerThread { files: None, last: of(100, 7, 900), reading: 0 });
         scheduling.keep(1, of(3, 8, 1_000));
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn where_the_kernel_does_not_count_there_is_no_delay() {
         assert_eq!(Scheduled::default().run_delay_us(), None);
-        let times = Times { cpu_us: 1, run_delay_us: 0 };
+        let times = ThreadTimes { cpu_us: 1, run_delay_us: 0 };
         assert_eq!(Scheduled { times, ..Scheduled::default() }.run_delay_us(), Some(0));
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered};
 
-use crate::microbenchmarks::options::Family;
+use crate::microbenchmarks::options::QueryFamily;
 use crate::microbenchmarks::options::{
     MicroLength, MicroLevel, MicroStep, MicroTest as Test, MicrobenchmarksOptions, Moment,
 };
@@ -152,11 +152,11 @@ pub(crate) fn of_step(step: &MicroStep) -> BTreeMap<String, String> {
 fn by_part(test: Test) -> Option<&'static str> {
     match (test, test.family()) {
         (Test::RandomPoints, _) => Some("point, part 2"),
-        (_, Family::Points) => Some("point, part 1"),
+        (_, QueryFamily::Points) => Some("point, part 1"),
         (Test::ReadOnly, _) => Some("range, part 2"),
-        (Test::ReadOnlyCount, _) | (_, Family::Transactions) => None,
-        (_, Family::Ranges) => Some("range, part 1"),
-        (_, Family::Writes(_)) => Some("writes"),
+        (Test::ReadOnlyCount, _) | (_, QueryFamily::Transactions) => None,
+        (_, QueryFamily::Ranges) => Some("range, part 1"),
+        (_, QueryFamily::Writes(_)) => Some("writes"),
     }
 }
 
@@ -164,10 +164,10 @@ fn by_part(test: Test) -> Option<&'static str> {
 /// none.
 fn by_kind(test: Test) -> &'static str {
     match test.family() {
-        Family::Points => "point",
-        Family::Ranges if test != Test::ReadOnlyCount => "range without aggregation",
-        Family::Ranges | Family::Transactions => "range with aggregation",
-        Family::Writes(_) => "writes",
+        QueryFamily::Points => "point",
+        QueryFamily::Ranges if test != Test::ReadOnlyCount => "range without aggregation",
+        QueryFamily::Ranges | QueryFamily::Transactions => "range with aggregation",
+        QueryFamily::Writes(_) => "writes",
     }
 }
 

@@ -389,7 +389,7 @@ named! {
 
 /// Tests of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum QueryFamily {
     /// They look up single values, one or a list of them.
     Points,
     /// They read ranges, or scan a whole table.
@@ -401,28 +401,28 @@ pub(crate) enum Family {
 }
 
 impl MicroTest {
-    pub(crate) const fn family(self) -> Family {
+    pub(crate) const fn family(self) -> QueryFamily {
         match self {
-            Self::PointQuery | Self::RandomPoints | Self::HotPoints => Family::Points,
-            Self::PointsCoveredPk | Self::PointsNotcoveredPk => Family::Points,
-            Self::PointsCoveredSi | Self::PointsNotcoveredSi => Family::Points,
-            Self::RangeCoveredPk | Self::RangeNotcoveredPk => Family::Ranges,
-            Self::RangeCoveredSi | Self::RangeNotcoveredSi => Family::Ranges,
-            Self::ReadOnlyCount | Self::Scan => Family::Ranges,
-            Self::ReadOnly | Self::ReadOnlySimple | Self::ReadOnlySum => Family::Transactions,
-            Self::ReadOnlyOrder | Self::ReadOnlyDistinct => Family::Transactions,
-            Self::UpdateInlist | Self::UpdateNonindex => Family::Writes(OltpTest::UpdateNonIndex),
-            Self::UpdateOne | Self::UpdateZipf => Family::Writes(OltpTest::UpdateNonIndex),
-            Self::UpdateIndex => Family::Writes(OltpTest::UpdateIndex),
-            Self::WriteOnly => Family::Writes(OltpTest::WriteOnly),
-            Self::ReadWrite => Family::Writes(OltpTest::ReadWrite),
-            Self::Delete => Family::Writes(OltpTest::Delete),
-            Self::Insert => Family::Writes(OltpTest::Insert),
+            Self::PointQuery | Self::RandomPoints | Self::HotPoints => QueryFamily::Points,
+            Self::PointsCoveredPk | Self::PointsNotcoveredPk => QueryFamily::Points,
+            Self::PointsCoveredSi | Self::PointsNotcoveredSi => QueryFamily::Points,
+            Self::RangeCoveredPk | Self::RangeNotcoveredPk => QueryFamily::Ranges,
+            Self::RangeCoveredSi | Self::RangeNotcoveredSi => QueryFamily::Ranges,
+            Self::ReadOnlyCount | Self::Scan => QueryFamily::Ranges,
+            Self::ReadOnly | Self::ReadOnlySimple | Self::ReadOnlySum => QueryFamily::Transactions,
+            Self::ReadOnlyOrder | Self::ReadOnlyDistinct => QueryFamily::Transactions,
+            Self::UpdateInlist | Self::UpdateNonindex => QueryFamily::Writes(OltpTest::UpdateNonIndex),
+            Self::UpdateOne | Self::UpdateZipf => QueryFamily::Writes(OltpTest::UpdateNonIndex),
+            Self::UpdateIndex => QueryFamily::Writes(OltpTest::UpdateIndex),
+            Self::WriteOnly => QueryFamily::Writes(OltpTest::WriteOnly),
+            Self::ReadWrite => QueryFamily::Writes(OltpTest::ReadWrite),
+            Self::Delete => QueryFamily::Writes(OltpTest::Delete),
+            Self::Insert => QueryFamily::Writes(OltpTest::Insert),
         }
     }
 
     pub const fn writes(self) -> bool {
-        matches!(self.family(), Family::Writes(_))
+        matches!(self.family(), QueryFamily::Writes(_))
     }
 
     /// Returns whether it runs with several ranges, so that its step's name must say which.
@@ -433,9 +433,9 @@ impl MicroTest {
     /// Returns what it does to the contents of tables, given as the classic test that does the same.
     pub(crate) const fn effect(self) -> OltpTest {
         match self.family() {
-            Family::Points | Family::Ranges => OltpTest::PointSelect,
-            Family::Transactions => OltpTest::ReadOnly,
-            Family::Writes(test) => test,
+            QueryFamily::Points | QueryFamily::Ranges => OltpTest::PointSelect,
+            QueryFamily::Transactions => OltpTest::ReadOnly,
+            QueryFamily::Writes(test) => test,
         }
     }
 

@@ -156,7 +156,7 @@ impl Pgbench {
     pub fn scripts(&self) -> Vec<ScriptInfo> {
         let Ok(scripts) = &self.setup.scripts else { return Vec::new() };
         let names = self.setup.script_names().into_iter();
-        let info = |(index, (source, name)): (usize, (&sources::Source, &'static str))| {
+        let info = |(index, (source, name)): (usize, (&sources::ScriptSource, &'static str))| {
             let commands = source.commands.iter().enumerate();
             let shown = commands.filter(|(_, command)| !command.text.is_empty());
             let shown = shown.map(|(at, command)| ScriptCommand {

@@ -59,7 +59,7 @@ pub(crate) struct Keep {
 
 /// Parses the commands of a script in the order in which they run. Variables get indexes into `names`.
 pub(crate) fn read(text: &str, names: &mut Names) -> Result<Vec<Command>, String> {
-    let mut reader = Reader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
+    let mut reader = ScriptReader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
     let (mut rest, mut line) = (text, 1);
     while !rest.is_empty() {
         let (sql, used) = sql(rest);
@@ -270,7 +270,7 @@ struct OpenChoice {
     ends: Vec<usize>,
 }
 
-struct Reader<'a> {
+struct ScriptReader<'a> {
     names: &'a mut Names,
     commands: Vec<Command>,
     open: Vec<OpenChoice>,
@@ -278,7 +278,7 @@ struct Reader<'a> {
     pipeline: Option<u32>,
 }
 
-impl Reader<'_> {
+impl ScriptReader<'_> {
     fn push(&mut self, line: u32, text: &str, action: Action) {
         self.commands.push(Command { line, text: text.to_owned(), action });
     }

@@ -18,7 +18,7 @@ pub(crate) const CLIENT: &str = "client_id";
 pub(crate) const SEEDS: [&str; 2] = ["default_seed", "random_seed"];
 
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
+pub(crate) struct ScriptSource {
     /// File, or name of one of the original's scripts.
     pub(crate) given: String,
     /// Name in step names and counts.
@@ -32,7 +32,7 @@ pub(crate) struct Source {
 /// All scripts of a step, and the variables that they use.
 #[derive(Debug, Clone)]
 pub(crate) struct Scripts {
-    pub(crate) list: Vec<Source>,
+    pub(crate) list: Vec<ScriptSource>,
     pub(crate) names: Arc<Names>,
 }
 
@@ -58,7 +58,7 @@ impl Scripts {
             )?;
             let commands =
                 script::read(&text, &mut names).map_err(|problem| format!("script {given}: {problem}"))?;
-            list.push(Source { given: given.to_owned(), name, weight, text, commands, builtin });
+            list.push(ScriptSource { given: given.to_owned(), name, weight, text, commands, builtin });
         }
         if list.iter().all(|source| source.weight == 0) {
             return Err("no script has a weight above 0".to_owned());

@@ -132,7 +132,7 @@ impl PgbenchStep {
 /// Returns each script with its weight and its statements.
 fn described(setup: &PgbenchSetup) -> String {
     let Ok(scripts) = &setup.scripts else { return setup.options.files.join("; ") };
-    let one = |source: &super::sources::Source| {
+    let one = |source: &super::sources::ScriptSource| {
         let commands = source.commands.iter().filter(|command| !command.text.is_empty());
         let commands = commands.filter(|command| !matches!(command.action, Action::Nothing));
         let texts: Vec<&str> = commands.map(|command| command.text.as_str()).collect();

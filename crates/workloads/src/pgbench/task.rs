@@ -75,7 +75,7 @@ impl PgbenchTask {
         let mut variables = Variables::new(names);
         setup.give_variables(client, &mut variables);
         let commands = scripts.map_or_else(Vec::new, |scripts| {
-            let each = |(script, source): (usize, &super::sources::Source)| {
+            let each = |(script, source): (usize, &super::sources::ScriptSource)| {
                 let commands = source.commands.iter().enumerate();
                 commands
                     .map(|(command, of)| LaneCommand::new(&of.action, &setup, (script, command)))

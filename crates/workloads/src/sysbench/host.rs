@@ -32,7 +32,7 @@ pub(crate) struct Rows {
 }
 
 /// What one state shares with its host.
-pub(crate) struct Host {
+pub(crate) struct ScriptHost {
     pub(crate) setup: Arc<SysbenchSetup>,
     pub(crate) script: SysbenchScript,
     pub(crate) tid: u32,
@@ -50,7 +50,7 @@ pub(crate) struct Host {
     pub(crate) over: RefCell<Option<String>>,
 }
 
-impl Host {
+impl ScriptHost {
     /// Returns a state with the API and the script's own chunk, and the functions of the API. LuaJIT
     /// compiles nothing unless its library `jit` is opened, and it is not, because compiled loops could
     /// not be ended.

@@ -17,9 +17,9 @@ use crate::connection::{Connection, of_script};
 use crate::sysbench::SysbenchSetup;
 use crate::sysbench::draws::Draw;
 use crate::sysbench::files::SysbenchScript;
-use crate::sysbench::host::Host;
+use crate::sysbench::host::ScriptHost;
 use crate::sysbench::options::option_table;
-use crate::sysbench::request::{Refusal, Reply, ScriptRequest, Yielded};
+use crate::sysbench::request::{Reply, RequestRefusal, ScriptRequest, Yielded};
 
 /// A state is cleaned when it has grown to this, in percent of what was in use after the last time.
 const GARBAGE_PERCENT: i32 = 130;
@@ -56,7 +56,7 @@ pub(crate) enum EventOutcome {
 
 /// What the statements since the last [`Machine::clear`] did.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ScriptTally {
     pub(crate) statements: Vec<StatementDone>,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
@@ -93,11 +93,11 @@ pub(crate) struct Machine {
     pub(crate) lua: Lua,
     /// The functions of the parts.
     pub(crate) api: Table,
-    pub(crate) host: Rc<Host>,
+    pub(crate) host: Rc<ScriptHost>,
     links: Vec<Option<MachineLink>>,
     params: Vec<Param>,
     thread: Option<Thread>,
-    tally: Tally,
+    tally: ScriptTally,
     /// The failure of the last statement that failed.
     failure: Option<Failure>,
 }
@@ -124,7 +124,7 @@ impl Machine {
         script: &SysbenchScript,
         place: StateIdentity<'_>,
     ) -> Result<Self, String> {
-        let host = Rc::new(Host {
+        let host = Rc::new(ScriptHost {
             setup: Arc::clone(setup),
             script: script.clone(),
             tid: place.tid,
@@ -144,7 +144,7 @@ impl Machine {
             links: Vec::new(),
             params: Vec::new(),
             thread: None,
-            tally: Tally::default(),
+            tally: ScriptTally::default(),
             failure: None,
         })
     }
@@ -174,8 +174,8 @@ impl Machine {
     }
 
     /// Returns what the statements did since the last [`Machine::clear`], with the script's own time.
-    pub(crate) fn tally(&mut self) -> &mut Tally {
-        let Tally { statements, script, .. } = &mut self.tally;
+    pub(crate) fn tally(&mut self) -> &mut ScriptTally {
+        let ScriptTally { statements, script, .. } = &mut self.tally;
         if !script.is_zero() {
             let took = std::mem::take(script);
             statements.push(StatementDone { index: SCRIPT, name: KINDS[SCRIPT], took: Some(took), rows: 0 });
@@ -386,7 +386,7 @@ impl Machine {
 
     /// Returns what a failed statement of connection `number` is for the script. An event that begins
     /// again does so outside of any transaction, and on a connection that exists.
-    async fn refused(&mut self, number: usize, failure: Failure) -> Refusal {
+    async fn refused(&mut self, number: usize, failure: Failure) -> RequestRefusal {
         let is_lost = failure.class == ErrorClass::Lost;
         let ignorable = self.host.setup.ignores(&failure);
         if ignorable && let Some(Some(link)) = self.links.get_mut(number) {
@@ -413,7 +413,7 @@ impl Machine {
         };
         let message = failure.message.clone();
         self.failure = Some(failure);
-        Refusal { ignorable, errno, state, message }
+        RequestRefusal { ignorable, errno, state, message }
     }
 
     pub(crate) async fn close(mut self) {

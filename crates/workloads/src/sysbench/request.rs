@@ -143,12 +143,12 @@ pub(crate) enum Reply {
     Number(i64),
     /// Number of a statement or of rows, and of columns.
     Pair(i64, i64),
-    Failed(Refusal),
+    Failed(RequestRefusal),
 }
 
 /// A failed statement, in sysbench's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct RequestRefusal {
     pub(crate) ignorable: bool,
     pub(crate) errno: i64,
     pub(crate) state: String,
@@ -163,7 +163,7 @@ impl IntoLuaMulti for Reply {
             Self::Name(name) => name.into_lua_multi(lua),
             Self::Number(number) => number.into_lua_multi(lua),
             Self::Pair(first, second) => (first, second).into_lua_multi(lua),
-            Self::Failed(Refusal { ignorable, errno, state, message }) => {
+            Self::Failed(RequestRefusal { ignorable, errno, state, message }) => {
                 let class = if ignorable { "ignorable" } else { "fatal" };
                 (Value::Nil, class, errno, state, message).into_lua_multi(lua)
             }

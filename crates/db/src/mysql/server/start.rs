@@ -14,7 +14,7 @@ use crate::server::running::{
     Data, Running, Server, ServerSpec, Start, absolute_itself, absolute_log, superuser_at,
 };
 use crate::server::runtime_dir::{TmpDir, can_be_named};
-use crate::server::template::{Key, Template};
+use crate::server::template::{Template, TemplateKey};
 use crate::server::{Error, RuntimeDir, datadir, launch};
 
 /// The socket's name in a runtime directory.
@@ -113,10 +113,10 @@ fn template(
     })
 }
 
-fn key(base: &Base, options: &[String]) -> Result<Key, Error> {
+fn key(base: &Base, options: &[String]) -> Result<TemplateKey, Error> {
     let options: Vec<String> =
         options.iter().filter(|option| !option.contains(WITHOUT_TRACE)).cloned().collect();
-    Key::new(base, include_str!("initialise.rs"), &options, None)
+    TemplateKey::new(base, include_str!("initialise.rs"), &options, None)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use dbdyno_products::postgres::POSTGRESQL;
 use nix::unistd::{User, chown};
 
 use crate::server::launch::{Installer, find_in_path};
-use crate::server::template::{Key, Template};
+use crate::server::template::{Template, TemplateKey};
 use crate::server::{Base, Error};
 
 /// Options for `initdb`. The superuser `postgres` needs no password, because the socket is in a
@@ -29,7 +29,7 @@ pub(super) fn template(
 ) -> Result<Template, Error> {
     let initdb: Vec<String> = INITDB.iter().map(|option| (*option).to_owned()).chain(more.to_vec()).collect();
     // The key includes the user who made the template, because that user owns it.
-    let key = Key::new(base, include_str!("data.rs"), &initdb, runner.name())?;
+    let key = TemplateKey::new(base, include_str!("data.rs"), &initdb, runner.name())?;
     Template::ready(&key, template_dir, cancel, |work| initialise(base, &initdb, runner, work, cancel))
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 const INTENTS: [&str; 2] = [include_str!("innodb.toml"), include_str!("other.toml")];
 
 /// Names and values of options.
-pub(crate) type Settings = BTreeMap<String, String>;
+pub(crate) type IntentSettings = BTreeMap<String, String>;
 
 /// The type that an intent's value has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -68,10 +68,10 @@ pub(crate) struct RenderRule {
     pub(crate) plugin: Option<String>,
     /// Options that apply to any value.
     #[serde(default)]
-    pub(crate) set: Option<Settings>,
+    pub(crate) set: Option<IntentSettings>,
     /// Options for particular values.
     #[serde(default)]
-    pub(crate) values: BTreeMap<String, Settings>,
+    pub(crate) values: BTreeMap<String, IntentSettings>,
 }
 
 /// A value that servers without the feature fulfil by themselves.

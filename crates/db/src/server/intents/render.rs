@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_products::{EMBEDDED, Product, Release};
 
-use super::data::{Intent, IntentData, Limit, OptionState, RenderRule, Settings};
+use super::data::{Intent, IntentData, IntentSettings, Limit, OptionState, RenderRule};
 use super::value::{Value, same_value};
 use super::{Intents, RequestedIntent, data, value};
 use crate::server::{Base, Error};
@@ -97,7 +97,7 @@ fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &Value) -> bool
 }
 
 /// The rule's options for `value`: those for that value, otherwise those for any value.
-fn settings<'a>(rule: &'a RenderRule, value: &Value) -> Option<&'a Settings> {
+fn settings<'a>(rule: &'a RenderRule, value: &Value) -> Option<&'a IntentSettings> {
     let of_value = rule.values.iter().find(|(word, _)| value.is(word)).map(|(_, set)| set);
     // A word such as `off` has options only under its own name. The options for any value need a
     // number, which a word lacks.

@@ -38,9 +38,9 @@ impl Desk {
         self.folder.path().join("templates")
     }
 
-    fn key(&self, option: &str) -> Key {
+    fn key(&self, option: &str) -> TemplateKey {
         let base = Base::sample_in(&self.base_dir(), MYSQL, (8, 0, 31));
-        Key::new(&base, "", &[option.to_owned()], None).unwrap()
+        TemplateKey::new(&base, "", &[option.to_owned()], None).unwrap()
     }
 
     fn ready(&self, option: &str) -> Template {

@@ -8,7 +8,7 @@ use crate::microbenchmarks::options::{
 use dbdyno_record::Deviation;
 
 use crate::deviations::{Surroundings, of_surroundings};
-use crate::microbenchmarks::options::Family;
+use crate::microbenchmarks::options::QueryFamily;
 use crate::microbenchmarks::steps::ReadyStep;
 use crate::microbenchmarks::{Microbenchmarks, deviations};
 use crate::summaries::{StepDescription, context, shown, step_description};
@@ -40,12 +40,12 @@ fn page() -> String {
     filled::filled(&out)
 }
 
-fn title(family: Family) -> &'static str {
+fn title(family: QueryFamily) -> &'static str {
     match family {
-        Family::Points => "Points",
-        Family::Ranges => "Ranges",
-        Family::Transactions => "Transactions that read",
-        Family::Writes(_) => "Writes",
+        QueryFamily::Points => "Points",
+        QueryFamily::Ranges => "Ranges",
+        QueryFamily::Transactions => "Transactions that read",
+        QueryFamily::Writes(_) => "Writes",
     }
 }
 
