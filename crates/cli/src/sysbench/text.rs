@@ -213,7 +213,7 @@ mod tests {
 
     fn counts() -> SysbenchCounts {
         let mut counts =
-            SysbenchCounts { events: 10, reads: 140, writes: 40, other: 20, ..Counts::default() };
+            SysbenchCounts { events: 10, reads: 140, writes: 40, other: 20, ..SysbenchCounts::default() };
         [1000, 1000, 2000, 10_000].into_iter().for_each(|us| counts.times.0.record(us).unwrap());
         counts
     }

@@ -3,7 +3,7 @@
 
 use crate::Philox;
 use crate::oltp::distribution::IdDistribution;
-use crate::oltp::operation::Draws;
+use crate::oltp::operation::OltpDraws;
 use crate::oltp::options::{Distribution, OltpOptions};
 
 /// The highest prime below 2^32. It leaves the remainder 3 when it is divided by 4.
@@ -12,7 +12,7 @@ const PRIME: u64 = 4_294_967_291;
 #[derive(Debug)]
 pub(crate) struct Draw {
     stream: Philox,
-    draws: Draws,
+    draws: OltpDraws,
     options: OltpOptions,
     /// Distributions that were asked for, by kind and number of values. They are kept because making
     /// one may cost more than a draw.
@@ -22,12 +22,12 @@ pub(crate) struct Draw {
 impl Draw {
     /// `options` say which distribution is the default, and have the parameters of all.
     pub(crate) fn new(stream: Philox, options: OltpOptions) -> Self {
-        Self { draws: Draws::new(&stream, 0, u64::MAX), stream, options, made: Vec::new() }
+        Self { draws: OltpDraws::new(&stream, 0, u64::MAX), stream, options, made: Vec::new() }
     }
 
     /// Begins the draws of event `number` of `task`.
     pub(crate) fn begin(&mut self, task: u32, number: u64) {
-        self.draws = Draws::new(&self.stream, task, number);
+        self.draws = OltpDraws::new(&self.stream, task, number);
     }
 
     pub(crate) fn default(&mut self, low: i64, high: i64) -> i64 {

@@ -41,10 +41,9 @@ impl SysbenchScript {
                 "no such file, and none of that name in {}: install sysbench's scripts, or give a path",
                 SHARED.join(" or ")
             );
-            Error::SysbenchScript { script: given.to_owned(), message }
+            Error::Script { script: given.to_owned(), message }
         })?;
-        let text =
-            read(&path).map_err(|message| Error::SysbenchScript { script: given.to_owned(), message })?;
+        let text = read(&path).map_err(|message| Error::Script { script: given.to_owned(), message })?;
         let own = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let own = if own.as_os_str().is_empty() { PathBuf::from(".") } else { own };
         let from_environment = std::env::var("LUA_PATH").unwrap_or_default();

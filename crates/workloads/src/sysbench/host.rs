@@ -98,10 +98,10 @@ impl ScriptHost {
         let function = match name {
             "default" => of_range(Draw::default),
             "uniform" => of_range(Draw::uniform),
-            "gaussian" => of_range(|draws, low, high| draws.of(Kind::Gaussian, low, high)),
-            "special" => of_range(|draws, low, high| draws.of(Kind::Special, low, high)),
-            "pareto" => of_range(|draws, low, high| draws.of(Kind::Pareto, low, high)),
-            "zipfian" => of_range(|draws, low, high| draws.of(Kind::Zipfian, low, high)),
+            "gaussian" => of_range(|draws, low, high| draws.of(Distribution::Gaussian, low, high)),
+            "special" => of_range(|draws, low, high| draws.of(Distribution::Special, low, high)),
+            "pareto" => of_range(|draws, low, high| draws.of(Distribution::Pareto, low, high)),
+            "zipfian" => of_range(|draws, low, high| draws.of(Distribution::Zipfian, low, high)),
             "unique" => lua.create_function(move |_, ()| Ok(own.setup.next_unique())),
             "uniform_double" => lua.create_function(move |_, ()| Ok(own.draws.borrow_mut().fraction())),
             "uniform_uint64" => {

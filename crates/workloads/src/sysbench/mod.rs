@@ -31,7 +31,7 @@ use crate::deviations::of_rows;
 use crate::step::{Cell, StepOptions};
 use crate::sysbench::files::SysbenchScript;
 use crate::sysbench::machine::{EventOutcome, Machine, StateIdentity, error_text, plain};
-use crate::sysbench::options::{Offers, OwnOption, SysbenchOptions, values_problem};
+use crate::sysbench::options::{Offers, SysbenchOptions, values_problem};
 use crate::sysbench::request::Reply;
 use crate::sysbench::steps::{Act, SysbenchStep};
 use crate::sysbench::task::SysbenchTask;
@@ -114,7 +114,7 @@ impl SysbenchSetup {
 
     /// Returns what is wrong with the script, or with what it did.
     fn failed(&self, message: String) -> Error {
-        Error::SysbenchScript { script: self.options.script.clone(), message }
+        Error::Script { script: self.options.script.clone(), message }
     }
 
     /// Returns the hash of every file that was read, in their order.
@@ -164,7 +164,7 @@ impl Sysbench {
         let offers = offers.as_ref().map_err(|problem| self.setup.failed(problem.clone()))?;
         let files = offers.script.files().into_iter();
         let texts = files.map(|(path, text)| (path.display().to_string(), json!(&*text)));
-        Ok(sources::read(&self.setup.hash(), texts.collect()))
+        Ok(workload::read(&self.setup.hash(), texts.collect()))
     }
 
     fn printed(&self) -> Option<Work> {

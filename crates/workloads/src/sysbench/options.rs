@@ -16,9 +16,8 @@ use serde_json::Value;
 
 use crate::Philox;
 use crate::checks::{self, SqlCheck};
-use crate::oltp::options::{self, Distribution, ErrorCode, OltpArrivals, OltpOptions};
-use crate::options::{ConcurrencyLevels, concurrency_levels};
-use crate::options::{first_problem, schema_problem};
+use crate::oltp::options::{Distribution, ErrorCode, OltpArrivals, OltpOptions, rates_problem};
+use crate::options::{ConcurrencyLevels, concurrency_levels, first_problem, schema_problem};
 use crate::settle::Settle;
 use crate::step::{StepOptions, forecast, outlines};
 use crate::sysbench::files::SysbenchScript;
