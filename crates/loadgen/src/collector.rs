@@ -1,6 +1,7 @@
-//! Takes what the load threads of this host or of others hand over, merges it by time and kind, and
-//! writes it to the record. It also reports connections that wait to be opened or to be answered, once
-//! they have waited for half a minute: a pooler, locks or a full server may let them wait for ever.
+//! The collector takes what load threads on this host or on other hosts hand over, merges it by
+//! time and kind, and writes it to the record. It warns once when connections have waited for half
+//! a minute to be opened or answered, because a pooler, locks or a full server may let them wait
+//! for ever.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -18,18 +19,20 @@ use crate::schedule::ScheduleAccounting;
 use crate::statements::Statements;
 use crate::{Failure, Lookup, Role, TaskEnd, TaskSpec};
 
-/// Learns what happens while a step runs. It is called on the thread that called [`crate::run`].
+/// Learns what happens while a step runs. It is called on the thread that called [`crate::run`]. A
+/// cut is a moment at which all load threads hand over what they have counted since the cut before.
 pub trait Observer {
     /// The clock will start at `start`, which lies a little ahead.
     fn barrier(&mut self, _start: Instant) {}
     /// Gives the response times of operations of `kind` between two cuts, in microseconds. The call
     /// comes before [`Observer::second`] for the same cuts.
     fn times(&mut self, _kind: &str, _response: &Histogram<u64>) {}
-    /// Gives the longest time from when one of these operations was due to when it was sent, in
-    /// microseconds.
+    /// Gives the longest time between when an operation was due and when it was sent, in
+    /// microseconds. The operations are those of the last call of [`Observer::times`].
     fn late(&mut self, _max_us: u64) {}
-    /// Gives how many statements of a kind the operations between two cuts held. `times` are their
-    /// times in microseconds where they have their own. The call comes when [`Observer::times`] does.
+    /// Gives how many statements called `name` were answered between two cuts. `times` has their
+    /// response times in microseconds, or is `None` if these statements are not timed one by one.
+    /// The call comes before [`Observer::second`] for the same cuts.
     fn statements(&mut self, _name: &str, _done: u64, _times: Option<&Histogram<u64>>) {}
     /// Gives what all clients did between two cuts, usually one second.
     fn second(&mut self, _intervals: &[Interval]) {}
@@ -37,20 +40,20 @@ pub trait Observer {
     fn warning(&mut self, _text: &str) {}
     /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
     fn window_ended(&mut self) {}
-    /// Returns whether all samples have been taken that are due when the common window ends.
+    /// Returns whether all samples that are due at the end of the common window have been taken.
     fn has_looked(&mut self) -> bool {
         true
     }
 }
 
-/// The longest time that the collector sleeps before it looks at the clock and at the user's wish to
-/// stop. Any message from the load threads wakes it at once. Each time it wakes for nothing costs CPU
-/// that counts as the client's, 60 µs where the CPU slept.
+/// The longest time that the collector sleeps before it checks the clock and whether the user wants
+/// to stop. Any message from the load threads wakes it at once. Waking for nothing costs CPU time
+/// that counts as the client's: 60 µs if the CPU was asleep.
 const POLL: Duration = Duration::from_millis(250);
-/// The same time while connections are kept open only for the sample at the window's end.
-const POLL_HELD: Duration = Duration::from_millis(2);
+/// The same limit while connections are kept open only for the sample at the window's end.
+const POLL_KEPT_OPEN: Duration = Duration::from_millis(2);
 
-/// The kind under which the times of logins are recorded.
+/// The kind under which login times are recorded.
 const LOGIN: &str = "login";
 
 /// The collecting side of one step. It runs on the thread that called the engine.
@@ -62,26 +65,26 @@ pub(crate) struct Collector<'a> {
     pub(crate) workers: usize,
     /// How many load threads have ended.
     ended: usize,
-    /// Batches that not all load threads have handed over yet, by the end and start of the time they
-    /// cover. Each entry has how many threads it comes from, and the sum of their batches. Batches are
-    /// joined at once and not kept apart, because one blocked thread makes the seconds of all the
-    /// others wait here.
+    /// Batches that not all load threads have handed over yet, by the end and start of the time
+    /// that they cover. Each entry has the number of threads that it comes from, and the sum of
+    /// their batches. Batches are added up at once, because one blocked thread makes every second
+    /// of all the others wait here, and their batches would need much more memory than the sums.
     pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
     pub(crate) seen_errors: HashSet<(usize, ErrorClass, String)>,
     /// The accounting of shared schedules, by client and kind.
     pub(crate) schedules: BTreeMap<(u32, usize), ScheduleAccounting>,
     pub(crate) outage_events: u32,
     pub(crate) window_written: bool,
-    /// Where the common window begins.
+    /// The time from the start of the step to the start of the common window.
     pub(crate) warmup: Duration,
-    /// Role and end of tasks on other hosts, by client and kind. Only their messages tell here what
-    /// they do.
+    /// The role and the end of each task on another host, by client and kind. This host learns only
+    /// from messages when such a task has ended.
     elsewhere: BTreeMap<(u32, usize), (Role, u64)>,
     pub(crate) ends: Vec<TaskEnd>,
-    /// Statements within the common window.
+    /// What was counted about the statements within the common window.
     pub(crate) statements: Statements,
     waiting: Waiting,
-    /// When an operation was last known to have been answered, well or not.
+    /// When the collector last learned that an operation had been answered or had failed.
     answered: Instant,
     /// The first error in writing the record. It stops the step.
     pub(crate) failure: Option<dbdyno_record::Error>,
@@ -90,9 +93,9 @@ pub(crate) struct Collector<'a> {
 /// How long a step may last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Longest {
-    /// It may last this long from its start.
+    /// The step may last for this duration, counted from this moment.
     Cap(Instant, Duration),
-    /// It may last as long as something is answered within this time.
+    /// The step may last until nothing has been answered for this long.
     Silence(Duration),
 }
 
@@ -127,7 +130,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Notes that the tasks are on other hosts.
+    /// Notes that the tasks in `specs` are on other hosts.
     pub(crate) fn expect_elsewhere(&mut self, specs: &[TaskSpec]) {
         let task = |spec: &TaskSpec| ((spec.client, spec.kind), (spec.role, spec.bounds().until_ns));
         self.elsewhere = specs.iter().map(task).collect();
@@ -145,14 +148,15 @@ impl<'a> Collector<'a> {
         let mut all_logins = histogram();
         while ready.len() + self.ended < self.workers {
             match messages.next(POLL) {
-                // This thread could not even begin, and the others would wait for its tasks to end.
+                // This thread could not begin. Without an end to the step, the other threads would
+                // wait for its tasks.
                 Ok(Message::WorkerEnded { ends }) => {
                     self.ended += 1;
                     self.ends.extend(ends);
                     self.control.abandon();
                 }
                 Ok(Message::Ready { worker, took, logins }) => {
-                    // The ranges grow, so adding cannot fail.
+                    // The histograms' ranges grow, so adding cannot fail.
                     let _ = all_logins.add(*logins);
                     ready.insert(worker);
                     longest = longest.max(took);
@@ -164,9 +168,9 @@ impl<'a> Collector<'a> {
             if cancelled() {
                 self.control.stop(StopReason::Interrupted);
             }
-            // On other hosts, their agents report connections that wait, when their time is over.
+            // The agent on another host reports connections there that are not open in time.
             let unopened = if self.elsewhere.is_empty() { self.control.unopened() } else { 0 };
-            self.look_for_waiting(WaitFor::Open, unopened);
+            self.warn_of_waiting(WaitFor::Open, unopened);
         }
         self.waiting = Waiting::default();
         if !all_logins.is_empty() {
@@ -182,10 +186,10 @@ impl<'a> Collector<'a> {
         longest: Longest,
         cancelled: &dyn Fn() -> bool,
     ) {
-        let mut is_held = true;
+        let mut are_kept_open = true;
         self.answered = Instant::now();
         while self.ended < self.workers {
-            let poll = if is_held && self.control.end_ns().is_some() { POLL_HELD } else { POLL };
+            let poll = if are_kept_open && self.control.end_ns().is_some() { POLL_KEPT_OPEN } else { POLL };
             match messages.next(poll) {
                 Ok(Message::WorkerEnded { ends }) => {
                     self.ended += 1;
@@ -208,16 +212,16 @@ impl<'a> Collector<'a> {
                 }
                 _ => {}
             }
-            self.look_for_window();
-            if is_held && (is_cancelled || self.may_close()) {
+            self.write_window_once_ended();
+            if are_kept_open && (is_cancelled || self.may_close()) {
                 self.control.let_close();
-                is_held = false;
+                are_kept_open = false;
             }
         }
         for batch in self.remaining() {
             self.write(batch);
         }
-        self.look_for_window();
+        self.write_window_once_ended();
         self.write_statements();
     }
 
@@ -226,7 +230,7 @@ impl<'a> Collector<'a> {
         self.event(&StepEvent::Paused { to_us, paused_us });
     }
 
-    fn look_for_waiting(&mut self, what: WaitFor, waiting: usize) {
+    fn warn_of_waiting(&mut self, what: WaitFor, waiting: usize) {
         if let Some(text) = self.waiting.look(what, waiting, self.control.tasks, Instant::now()) {
             self.observer.warning(&text);
             self.event(&StepEvent::Warning { text });
@@ -253,7 +257,7 @@ impl<'a> Collector<'a> {
             Message::Stopped(reason) => self.control.stop(reason),
             Message::HostLost(why) => {
                 self.control.stop(StopReason::Failed(why));
-                // The tasks of this host will not report that they have ended.
+                // The tasks on the lost host will not report that they have ended.
                 self.control.abandon();
             }
             Message::Error { at_ns, client, kind, failure } => {
@@ -319,9 +323,10 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns the batches that not all load threads have cut alike. Other hosts learn of the step's
-    /// end a little late, so one may have cut at a whole second meanwhile. What it did in that interval
-    /// it did before the end.
+    /// Returns the batches that some load threads have not handed over for the same two cuts. Other
+    /// hosts learn of the step's end a little late, so one of them may have made a cut at a whole
+    /// second after the end. Everything in that batch happened before the end, so the batch is cut
+    /// off there and added to the others.
     fn remaining(&mut self) -> Vec<Batch> {
         let pending = std::mem::take(&mut self.pending).into_values().map(|(_, batch)| batch);
         let Some(end_ns) = self.control.end_ns().filter(|_| !self.elsewhere.is_empty()) else {
@@ -334,7 +339,7 @@ impl<'a> Collector<'a> {
         joined.into_values().collect()
     }
 
-    fn look_for_window(&mut self) {
+    fn write_window_once_ended(&mut self) {
         if self.window_written {
             return;
         }
@@ -347,20 +352,21 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns whether no one needs the connections any more. That is so when the end of the window has
-    /// been sampled, or when there will be no window.
+    /// Returns whether the connections may close. They may once the end of the window has been
+    /// sampled, when there will be no window, or when the step is stopping.
     fn may_close(&mut self) -> bool {
         let has_no_window = self.control.end_ns().is_some() && self.control.window_end_ns().is_none();
         self.control.is_stopping() || has_no_window || (self.window_written && self.observer.has_looked())
     }
 
-    /// Returns where the common window begins. If the window ends before the warm-up does, it begins at
-    /// its end.
+    /// Returns where the common window begins. If the window ends during the warm-up, it is empty
+    /// and begins at its own end.
     fn window_from_us(&self, end_us: u64) -> u64 {
         u64::try_from(self.warmup.as_micros()).unwrap_or(u64::MAX).min(end_us)
     }
 
-    /// Writes the statements of the whole window, once. A step that never came to a window has none.
+    /// Writes what was counted about the statements within the common window. A step without a
+    /// common window writes nothing.
     fn write_statements(&mut self) {
         let Some(to_us) = self.control.window_end_ns().map(to_us) else { return };
         let span = (self.window_from_us(to_us), to_us);
@@ -369,7 +375,7 @@ impl<'a> Collector<'a> {
         self.check(|writer| statements.write(kinds, span, writer));
     }
 
-    /// Writes what all load threads did between the same two moments.
+    /// Writes what all load threads did between the same two cuts.
     fn write(&mut self, batch: Batch) {
         let (from_us, to_us) = (to_us(batch.from_ns), to_us(batch.to_ns));
         let is_after = self.control.window_end_ns().is_some_and(|end_ns| batch.from_ns >= end_ns);
@@ -408,7 +414,7 @@ impl<'a> Collector<'a> {
         if intervals.iter().any(|interval| interval.done + interval.failed > 0) {
             self.answered = Instant::now();
         }
-        self.look_for_waiting(WaitFor::FirstAnswer, batch.unanswered);
+        self.warn_of_waiting(WaitFor::FirstAnswer, batch.unanswered);
         self.observer.second(&intervals);
     }
 
@@ -416,8 +422,8 @@ impl<'a> Collector<'a> {
         self.check(|writer| writer.event(event));
     }
 
-    /// Writes to the record. A failure is kept and stops the step, because figures that cannot be kept
-    /// need not be measured.
+    /// Writes to the record with `write`. The first failure is kept and stops the step, because
+    /// figures that cannot be recorded need not be measured.
     fn check(&mut self, write: impl FnOnce(&mut StepWriter) -> Result<(), dbdyno_record::Error>) {
         if self.failure.is_some() {
             return;
@@ -436,7 +442,7 @@ pub(crate) enum Message {
     Ready {
         worker: usize,
         took: Duration,
-        /// How long each of them took to open, in microseconds.
+        /// How long each connection took to open, in microseconds.
         #[serde(with = "counts")]
         logins: Box<Histogram<u64>>,
     },
@@ -472,19 +478,19 @@ pub(crate) enum Message {
     WorkerEnded {
         ends: Vec<TaskEnd>,
     },
-    /// Sent for another host: its client did not run for a time.
+    /// The client on another host did not run for a time.
     Paused(Pause),
-    /// Sent for another host: it has this many load threads.
+    /// Another host has this many load threads.
     Workers(usize),
-    /// Sent for another host: its clock started this much too late.
+    /// Another host's clock started this much too late.
     BegunLate(Duration),
-    /// Sent for another host: its part was stopped for this reason, and so the whole step stops.
+    /// Another host stopped its part for this reason, and so the whole step stops.
     Stopped(StopReason),
-    /// Another host is gone, or is of no more use.
+    /// Another host cannot be reached any more or cannot continue. The text says why.
     HostLost(String),
 }
 
-/// Where the collector gets messages from.
+/// A source of messages for the collector: load threads on this host, or other hosts.
 pub(crate) trait Inbox {
     /// Waits at most `wait` for the next message.
     fn next(&mut self, wait: Duration) -> Result<Message, RecvTimeoutError>;
@@ -496,8 +502,9 @@ impl Inbox for Receiver<Message> {
     }
 }
 
-/// With this, whoever watches a run learns about waiting connections within a minute.
-const FIRST_WORD: Duration = Duration::from_secs(30);
+/// How long connections wait before the collector warns. Whoever watches a run then learns about
+/// them within a minute.
+const WARN_AFTER: Duration = Duration::from_secs(30);
 
 /// What some connections wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -516,14 +523,15 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Takes how many of `all` wait now. The result is the warning to give, once.
+    /// Takes how many of `all` connections wait now. The result is a warning if they have waited
+    /// for [`WARN_AFTER`] and no warning was given before.
     pub(crate) fn look(&mut self, what: WaitFor, waiting: usize, all: usize, now: Instant) -> Option<String> {
         if waiting == 0 {
             self.since = None;
             return None;
         }
-        let lasts = now.saturating_duration_since(*self.since.get_or_insert(now));
-        if self.is_said || lasts < FIRST_WORD {
+        let waited = now.saturating_duration_since(*self.since.get_or_insert(now));
+        if self.is_said || waited < WARN_AFTER {
             return None;
         }
         self.is_said = true;
@@ -533,14 +541,14 @@ impl Waiting {
                 WaitFor::Open => "have not been opened for",
                 WaitFor::FirstAnswer => "have had no answer to their first statement for",
             },
-            lasts.as_secs()
+            waited.as_secs()
         ))
     }
 }
 
-/// Returns numbers in order with neighbours joined, as in `1, 4 to 9`.
+/// Lists `numbers`, which must ascend, and joins neighbours to ranges, as in `1, 4 to 9`.
 pub(crate) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
-    /// More ranges would hide the rest of the message.
+    /// The most ranges that are listed. More would hide the rest of the message.
     const MOST: usize = 8;
     let mut all: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -563,9 +571,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_that_wait_for_half_a_minute_are_said_once() {
+    fn connections_that_wait_for_half_a_minute_are_reported_once() {
         let (mut waiting, began) = (Waiting::default(), Instant::now());
-        let said: Vec<(u64, String)> = (0..120)
+        let warnings: Vec<(u64, String)> = (0..120)
             .filter_map(|second| {
                 let now = began + Duration::from_secs(second);
                 Some((second, waiting.look(WaitFor::FirstAnswer, 24, 32, now)?))
@@ -573,11 +581,11 @@ mod tests {
             .collect();
         let text = "24 of 32 connections have had no answer to their first statement for 30 s; a pooler or max_connections \
                     may hold them";
-        assert_eq!(said, [(30, text.to_owned())]);
+        assert_eq!(warnings, [(30, text.to_owned())]);
     }
 
     #[test]
-    fn waits_that_end_in_time_are_not_said() {
+    fn waits_that_end_within_half_a_minute_are_not_reported() {
         let (mut waiting, began) = (Waiting::default(), Instant::now());
         let waits = |second: u64| usize::from(!second.is_multiple_of(20));
         let looks = (0..120).map(|second| (waits(second), began + Duration::from_secs(second)));

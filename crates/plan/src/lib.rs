@@ -1,5 +1,5 @@
-//! The plan file: this crate reads and checks it, expands it to cells and blocks, and estimates its
-//! time and disk.
+//! This crate reads and checks the plan file, expands it into cells and blocks, and estimates how
+//! much time and disk space a run needs.
 
 mod check;
 mod client_wait;

@@ -1,5 +1,5 @@
-//! Reads the address of a server that others run, for both plan checks and logins. Its TLS options,
-//! and those in option files, are in dbdyno's, MySQL's and libpq's terms.
+//! Reads the address of a server that others run, for both plan checks and logins. TLS options may
+//! use the terms of dbdyno, MySQL or libpq, both in the address and in option files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// The host in whose name a server's certificate must be.
+    /// The host that a server's certificate must name.
     pub fn host(&self) -> &str {
         match self {
             Self::Socket(_) => "localhost",
@@ -40,24 +40,25 @@ impl fmt::Display for Address {
 pub struct ServerAddress {
     pub family: &'static FamilyFacts,
     pub address: Address,
-    /// The user; empty where the address names none.
+    /// The user. It is empty if the address names none.
     pub user: String,
     pub database: String,
-    /// The TLS settings; `None` where the address has none.
+    /// The TLS settings. They are `None` if the address has none.
     pub tls: Option<TlsSettings>,
 }
 
 impl ServerAddress {
     /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`,
-    /// and the same with another family's scheme. Instead of the socket, the address may name its
-    /// folder for families whose socket name contains the port.
+    /// and the same with another family's scheme. If a family's socket name contains the port, the
+    /// address may name the socket's folder instead of the socket.
     ///
-    /// TLS may be configured after the `?` too. User and port may be left out. `%xx` stands for any
-    /// byte. A password is refused, because others can read arguments and plans.
+    /// TLS options may follow the `?` too. User and port may be left out. `%xx` stands for the byte
+    /// with that hexadecimal value. A password is refused, because others can read arguments and
+    /// plans.
     ///
     /// # Errors
-    /// Says what is wrong, as the end of a sentence "... has an address that". It does not quote
-    /// the address, which may hold a password.
+    /// The error says what is wrong, as the rest of a sentence that begins "... has an address
+    /// that". It does not quote the address, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         if holds_password(text) {
             let files: Vec<&str> = FamilyFacts::of_servers().map(|family| family.password_file).collect();
@@ -97,8 +98,8 @@ fn wrong_form() -> String {
     )
 }
 
-/// Whether there is a colon in front of an `@` (even where the password itself holds `/` or `?`),
-/// or a query key for a password.
+/// Returns whether a colon stands in front of an `@`, or whether the query has a key for a
+/// password. The password itself may hold `/`, `?` or `@`.
 fn holds_password(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -112,7 +113,8 @@ fn holds_password(address: &str) -> bool {
     if let Some((user, _)) = before_query.rsplit_once('@') {
         return user.contains(':');
     }
-    // This is `user:se?cret@host`, with no `@` before the `?`. A real port has only digits.
+    // In `user:se?cret@host` the `@` comes only after the `?`. The text after the colon is then
+    // part of a password and no port, unless it is all digits.
     let authority = before_query.split('/').next().unwrap_or("");
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let is_bracketed = authority.starts_with('[');
@@ -120,7 +122,7 @@ fn holds_password(address: &str) -> bool {
     colon.is_some_and(|(_, port)| !is_port(port)) && rest.contains('@')
 }
 
-/// The socket and the TLS settings in the part after the `?`.
+/// Returns the socket and the TLS settings from the part after the `?`.
 fn options(query: &str, family: &FamilyFacts) -> Result<(Option<PathBuf>, Option<TlsSettings>), String> {
     let (mut socket, mut tls) = (None, TlsOptions::default());
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -148,8 +150,9 @@ fn options(query: &str, family: &FamilyFacts) -> Result<(Option<PathBuf>, Option
     }
 }
 
-/// The socket itself. Its name distinguishes a socket from a folder, because the server may not run
-/// yet.
+/// Returns the path to the socket. `given` is the socket if its name is like a socket's, and
+/// otherwise the folder. Only the name can tell, because the socket does not exist before the
+/// server runs.
 fn socket_file(given: PathBuf, host: &str, family: &FamilyFacts) -> Result<PathBuf, String> {
     let (name, port) = match host.split_once(':') {
         Some((name, port)) if family.socket_prefix.is_some() => (name, port_of(port)?),
@@ -187,6 +190,7 @@ fn port_of(text: &str) -> Result<u16, String> {
     port.ok_or_else(|| "has a port that is not a number from 1 to 65535".to_owned())
 }
 
+/// Replaces every `%xx` by the byte that it stands for.
 fn decoded(text: &str) -> Result<String, String> {
     let broken = || "has a % without two hexadecimal digits after it, or bytes that are not UTF-8".to_owned();
     let mut bytes = Vec::with_capacity(text.len());
@@ -203,7 +207,7 @@ fn decoded(text: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| broken())
 }
 
-/// libpq's name for the authorities that this machine trusts.
+/// libpq's name for the certificate authorities that this machine trusts.
 pub(crate) const SYSTEM_ROOTS: &str = "system";
 
 /// A TLS option in an address or an option file.
@@ -215,28 +219,29 @@ pub enum TlsOption {
     Key,
 }
 
-/// Names in addresses that work for every family's servers.
-const OURS: &[(&str, TlsOption)] = &[
+/// TLS options in dbdyno's own terms, which every family's addresses may have.
+const OWN_OPTIONS: &[(&str, TlsOption)] = &[
     ("tls", TlsOption::Mode),
     ("tls_ca", TlsOption::Ca),
     ("tls_cert", TlsOption::Cert),
     ("tls_key", TlsOption::Key),
 ];
 
-/// The TLS option that `name` stands for in an address for a `family` server. The result is `None`
-/// for any other option.
+/// Returns the TLS option that `name` stands for in an address for a `family` server. The result is
+/// `None` for any other option.
 pub(crate) fn option_of(family: &FamilyFacts, name: &str) -> Option<TlsOption> {
-    OURS.iter().chain(family.tls_options).find(|(known, _)| *known == name).map(|(_, option)| *option)
+    OWN_OPTIONS.iter().chain(family.tls_options).find(|(known, _)| *known == name).map(|(_, option)| *option)
 }
 
-/// The TLS options from one address or file that have been read so far.
+/// The TLS options that have been read so far from one address or file.
 #[derive(Debug, Default)]
 pub struct TlsOptions {
     pub mode: Option<TlsMode>,
     ca: Option<PathBuf>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
-    /// Whether there is any TLS option, even one without a value to keep.
+    /// Whether any TLS option was read, even one whose value is not kept, such as
+    /// `sslrootcert=system`.
     pub is_given: bool,
 }
 
@@ -256,8 +261,8 @@ impl TlsOptions {
         Ok(())
     }
 
-    /// The settings; `None` when no option was given. A user who asks for TLS without a mode gets
-    /// verification, which proves who answers.
+    /// Returns the settings, or `None` if no option was given. A user who asks for TLS without a
+    /// mode gets [`TlsMode::Verify`], which proves who answers.
     pub fn settings(self) -> Option<TlsSettings> {
         let Self { mode, ca, cert, key, is_given } = self;
         is_given.then(|| TlsSettings { mode: mode.unwrap_or_default(), ca, cert, key })
@@ -284,7 +289,7 @@ fn mode(value: &str) -> Result<TlsMode, String> {
 mod tests {
     use super::*;
 
-    fn shown(text: &str) -> String {
+    fn parsed(text: &str) -> String {
         match ServerAddress::parse(text) {
             Ok(ServerAddress { address, user, database, .. }) => format!("{address:?} {user:?} {database:?}"),
             Err(why) => why,
@@ -309,7 +314,7 @@ mod tests {
             "postgres://ann@localhost/ib?socket=/run/.s.PGSQL.5434",
             "postgres://ann@:5433/ib?socket=/run/postgresql&",
         ];
-        insta::assert_snapshot!(addresses.map(shown).join("\n"), @r#"
+        insta::assert_snapshot!(addresses.map(parsed).join("\n"), @r#"
         Tcp { host: "db.example", port: 3307 } "ann" "ib"
         Tcp { host: "db.example", port: 3306 } "ann" "ib"
         Tcp { host: "db.example", port: 3306 } "" "ib"
@@ -328,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_found_wherever_it_hides_and_never_shown() {
+    fn a_password_is_found_anywhere_in_an_address_and_never_quoted() {
         for address in [
             "mysql://root:hunter2@localhost/bench",
             "mysql://root:@localhost/bench",
@@ -340,14 +345,14 @@ mod tests {
             "mysql://root@localhost/bench?password=hunter2",
             "mysql://root@localhost/bench?socket=/s&PWD=hunter2",
         ] {
-            let message = shown(address);
+            let message = parsed(address);
             assert!(message.starts_with("holds a password"), "{address}: {message}");
             assert!(!message.contains("hunt"), "{message}");
         }
     }
 
     #[test]
-    fn wrong_addresses_say_why_and_never_repeat_themselves() {
+    fn errors_say_what_is_wrong_and_never_quote_the_address() {
         let addresses = [
             "oracle://ann@h/d",
             "mysql://",
@@ -369,8 +374,8 @@ mod tests {
             "mysql://ann@/d?socket=s",
         ];
         let form = wrong_form();
-        let said = addresses.map(shown).join("\n").replace(&form, "is not of the form");
-        insta::assert_snapshot!(said, @r"
+        let errors = addresses.map(parsed).join("\n").replace(&form, "is not of the form");
+        insta::assert_snapshot!(errors, @r"
         is not of the form
         is not of the form
         is not of the form
@@ -402,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_read_in_dbdynos_words_and_in_those_of_each_family() {
+    fn tls_options_are_read_in_dbdynos_terms_and_in_those_of_each_family() {
         let read = [
             tls("mysql", ""),
             tls("mysql", "tls=require"),
@@ -429,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_that_cannot_be_meant_is_refused_with_what_to_say_instead() {
+    fn tls_options_that_dbdyno_lacks_are_refused_with_what_to_write_instead() {
         let refused = [
             tls("postgres", "sslmode=allow"),
             tls("postgres", "sslmode=verify-ca"),

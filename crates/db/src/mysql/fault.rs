@@ -1,5 +1,6 @@
-//! Errors from MySQL-family servers and their protocol, in words. The class for each error number
-//! decides whether a session retries.
+//! Puts errors from MySQL-family servers and their protocol into words, and gives each error number
+//! a class. The class says whether the operation can be repeated, was only refused, can never
+//! succeed, or has lost its connection.
 
 use crate::Class;
 use crate::Class::{Fatal, Lost, Refused, Retry};
@@ -34,7 +35,7 @@ impl ServerFault for MysqlServerError {
 
     fn advice(&self) -> &'static str {
         match self {
-            // sysbench's insert gives 0 for "the next id".
+            // sysbench inserts the id 0 and expects the server to give the next id instead.
             Self::Reported { code: 1062, message } if message.starts_with("Duplicate entry '0' for key") => {
                 "; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that \
                  out of sql_mode"
@@ -44,11 +45,12 @@ impl ServerFault for MysqlServerError {
     }
 }
 
-/// Error numbers and their classes, sorted by number. A number that is missing is
-/// [`Class::Refused`]. The numbers come from `mysqld_error.h` in both products. Those from 2000 up
-/// are the client library's, and 3 and 20 are disk errors from `mysys`.
+/// Error numbers and their classes, sorted by number. A number that is not in this table has the
+/// class [`Class::Refused`]. The numbers come from `mysqld_error.h` in MySQL and MariaDB. The
+/// exceptions are 3 and 20, which are disk errors from `mysys`, and 2006 and 2013, which are the
+/// client library's.
 const CLASSES: &[(u16, Class)] = &[
-    (3, Fatal),    // EE_WRITE: a file cannot be written
+    (3, Fatal),    // EE_WRITE: a file could not be written
     (20, Fatal),   // EE_DISK_FULL
     (1005, Fatal), // ER_CANT_CREATE_TABLE
     (1007, Fatal), // ER_DB_CREATE_EXISTS
@@ -57,7 +59,7 @@ const CLASSES: &[(u16, Class)] = &[
     (1020, Retry), // ER_CHECKREAD: MariaDB's innodb_snapshot_isolation saw a newer row
     (1021, Fatal), // ER_DISK_FULL
     (1026, Fatal), // ER_ERROR_ON_WRITE
-    (1030, Fatal), // ER_GET_ERRNO: from the storage engine, 28 (disk full) among them
+    (1030, Fatal), // ER_GET_ERRNO: the storage engine failed, for example with 28 (disk full)
     (1036, Fatal), // ER_OPEN_AS_READONLY
     (1037, Fatal), // ER_OUTOFMEMORY
     (1041, Fatal), // ER_OUT_OF_RESOURCES
@@ -77,7 +79,7 @@ const CLASSES: &[(u16, Class)] = &[
     (1091, Fatal), // ER_CANT_DROP_FIELD_OR_KEY
     (1109, Fatal), // ER_UNKNOWN_TABLE
     (1113, Fatal), // ER_TABLE_MUST_HAVE_COLUMNS
-    (1114, Fatal), // ER_RECORD_FILE_FULL: table full
+    (1114, Fatal), // ER_RECORD_FILE_FULL: the table is full
     (1115, Fatal), // ER_UNKNOWN_CHARACTER_SET
     (1129, Fatal), // ER_HOST_IS_BLOCKED
     (1130, Fatal), // ER_HOST_NOT_PRIVILEGED
@@ -93,7 +95,7 @@ const CLASSES: &[(u16, Class)] = &[
     (1159, Lost),  // ER_NET_READ_INTERRUPTED
     (1160, Lost),  // ER_NET_ERROR_ON_WRITE
     (1161, Lost),  // ER_NET_WRITE_INTERRUPTED
-    (1176, Fatal), // ER_KEY_DOES_NOT_EXITS: the index of a FORCE INDEX
+    (1176, Fatal), // ER_KEY_DOES_NOT_EXITS: there is no such index for FORCE INDEX
     (1184, Lost),  // ER_NEW_ABORTING_CONNECTION
     (1193, Fatal), // ER_UNKNOWN_SYSTEM_VARIABLE
     (1194, Fatal), // ER_CRASHED_ON_USAGE
@@ -119,12 +121,12 @@ const CLASSES: &[(u16, Class)] = &[
     (1698, Fatal), // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
     (1820, Fatal), // ER_MUST_CHANGE_PASSWORD
     (1862, Fatal), // ER_MUST_CHANGE_PASSWORD_LOGIN
-    (1878, Fatal), // ER_TEMP_FILE_WRITE_FAILURE: the sort of an index found no space
+    (1878, Fatal), // ER_TEMP_FILE_WRITE_FAILURE: sorting for an index found no space
     (1927, Lost),  // ER_CONNECTION_KILLED (MariaDB)
     (1932, Fatal), // ER_NO_SUCH_TABLE_IN_ENGINE (MariaDB)
     (2006, Lost),  // CR_SERVER_GONE_ERROR
     (2013, Lost),  // CR_SERVER_LOST
-    (3101, Retry), // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: group replication lost the race
+    (3101, Retry), // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: group replication found a conflict
     (3118, Fatal), // ER_ACCOUNT_HAS_BEEN_LOCKED
     (3159, Fatal), // ER_SECURE_TRANSPORT_REQUIRED
     (3169, Lost),  // ER_SESSION_WAS_KILLED
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_find_their_class() {
+    fn each_error_number_has_its_class() {
         let check =
             |class, codes: &[u16]| codes.iter().for_each(|&code| assert_eq!(class_of(code), class, "{code}"));
         check(Retry, &[1020, 1205, 1213]);

@@ -1,6 +1,6 @@
-//! Servers that others run: how to log in without putting a secret into any argument, and which
-//! databases there belong to dbdyno. It creates a database with its own marker table, or refuses to
-//! use it.
+//! Logins on servers that others run, and dbdyno's ownership of databases there. No secret is in
+//! any argument: passwords come from the environment or from option files. A marker table tells
+//! which databases belong to dbdyno, and dbdyno refuses to use any other.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,14 +12,15 @@ use dbdyno_products::ServerAddress;
 use crate::server::Error;
 use crate::{DbError, Family, LoginOptions, Secret};
 
-/// The login that an address asks for. Its password is empty: see [`credentials`].
+/// Returns the login that an address asks for. Its password is empty, and [`credentials`] fills it
+/// in.
 pub fn login_at(address: &ServerAddress) -> (Family, LoginOptions) {
     let options = LoginOptions::new(address.address.clone(), address.user.clone());
     (Family::of(address.family), options.with_database(address.database.clone()))
 }
 
-/// Takes the TLS settings from the address or from the plan's own words, and otherwise from
-/// `option_file`. The result is `None` when none of them mentions TLS.
+/// Takes the TLS settings from the address or otherwise from `plan`, and from `option_file` if
+/// neither has any. The result is `None` when none of them mentions TLS.
 pub fn tls_settings(
     address: &ServerAddress,
     plan: Option<TlsSettings>,
@@ -27,13 +28,13 @@ pub fn tls_settings(
 ) -> Result<Option<TlsSettings>, Error> {
     match (address.tls.clone().or(plan), option_file) {
         (None, Some(path)) => Family::of(address.family).tls_of_file(path),
-        (said, _) => Ok(said),
+        (settings, _) => Ok(settings),
     }
 }
 
 /// Completes `options` with a password from the environment variable `password_env`, or with what
 /// the family reads from `option_file`. A user in the address and a password in the environment
-/// take precedence. Also returns warnings for the user.
+/// take precedence. The result also has warnings for the user.
 pub fn credentials(
     family: Family,
     options: LoginOptions,
@@ -44,6 +45,7 @@ pub fn credentials(
     complete(family, options, password_env, option_file, variable)
 }
 
+/// Does the same as [`credentials`] with environment variables that `variable` looks up.
 fn complete(
     family: Family,
     mut options: LoginOptions,
@@ -59,7 +61,7 @@ fn complete(
         }
         if let Some(password) = client.password {
             options.password = Secret::new(password);
-            warnings.extend(readable_by_others(path)?);
+            warnings.extend(warning_if_others_may_read(path)?);
         }
     }
     if let Some(name) = password_env {
@@ -77,7 +79,8 @@ fn complete(
     Ok((options, warnings))
 }
 
-fn readable_by_others(path: &Path) -> Result<Option<String>, Error> {
+/// Returns a warning if other users may read the option file, which holds a password.
+fn warning_if_others_may_read(path: &Path) -> Result<Option<String>, Error> {
     let metadata = fs::metadata(path).map_err(Error::io("cannot look at", path))?;
     let open = metadata.permissions().mode() & 0o044 != 0;
     Ok(open.then(|| {
@@ -85,20 +88,21 @@ fn readable_by_others(path: &Path) -> Result<Option<String>, Error> {
     }))
 }
 
-/// The marker table. A database that has it belongs to dbdyno.
+/// The name of the marker table. A database that has this table belongs to dbdyno.
 pub const MARKER_TABLE: &str = "dbdyno_mark";
 
-/// How the database came to be dbdyno's.
+/// How a database came to belong to dbdyno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
     /// The database did not exist. dbdyno made and marked it.
     Created,
-    /// The database carried the marker.
+    /// The database had the marker table already.
     Ours,
     /// The database is the only one on its server. It held no table, so dbdyno marked it.
     Only,
 }
 
+/// Refuses the databases in `system`, in which the server keeps its own tables.
 pub(crate) fn check_not_system(name: &str, system: &[&str]) -> Result<(), Error> {
     match system.iter().any(|system| name.eq_ignore_ascii_case(system)) {
         true => Err(Error::SystemDatabase { name: name.to_owned() }),
@@ -106,6 +110,8 @@ pub(crate) fn check_not_system(name: &str, system: &[&str]) -> Result<(), Error>
     }
 }
 
+/// Returns the error for a statement that failed on `database`. `what` says what it was meant to
+/// do.
 pub(crate) fn refused(what: &str, database: &str, source: DbError) -> Error {
     Error::Database { what: format!("{what} {database}"), source }
 }
@@ -128,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_option_file_gives_user_and_password_and_is_warned_of_when_open() {
+    fn the_option_file_gives_user_and_password_and_warns_when_others_may_read_it() {
         let text = "[mysql]\npassword=not-this\n[client]\nuser=bob\npassword='p#1' # his\n";
         let bare = login("mysql://h/d").1;
         let (options, warnings) =
@@ -154,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn no_user_and_an_include_are_errors() {
+    fn a_missing_user_and_an_included_file_are_errors() {
         let bare = login("mysql://h/d").1;
         let error = complete(Family::Mysql, bare.clone(), None, None, |_| None).unwrap_err().to_string();
         assert!(error.starts_with("credentials: no user"), "{error}");
@@ -176,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_option_file_is_asked_last_and_its_paths_are_relative_to_it() {
+    fn tls_settings_come_last_from_the_option_file_and_paths_are_relative_to_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         let text =

@@ -1,4 +1,5 @@
-//! Starts a server with fresh data, a private socket and its own CPUs, restarts it and stops it.
+//! Starts, restarts and stops a server that has a data directory, a private socket and CPUs of its
+//! own.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -21,29 +22,31 @@ use crate::{ConnectionSettings, DatabaseAddress, LoginOptions};
 pub struct ServerSpec {
     pub base: Base,
     /// The rendered config. Its settings apply, but dbdyno overrides its paths and network
-    /// settings. Servers share a template unless a setting that shapes the data differs.
+    /// settings. Servers with the same build share a template unless a setting that shapes the data
+    /// differs.
     pub config: Rendered,
-    /// CPUs for all of the server's threads and processes. `None` keeps those of the calling
+    /// The CPUs for all of the server's threads and processes. `None` keeps those of the calling
     /// thread.
     pub cpus: Option<Vec<u32>>,
-    /// The data folder. It is made, or wiped if it carries dbdyno's marker, and otherwise refused.
+    /// The data directory. It is made if it does not exist, and wiped if it has dbdyno's
+    /// marker. Any other existing folder is refused.
     pub data_dir: PathBuf,
-    /// File for the server's log and output, which are appended. A name without extension gets
+    /// The file to which the server's log and output are appended. A name without extension gets
     /// `.log`.
     pub log: PathBuf,
-    /// Folder that keeps an initialised data directory for each build as a source for copies. It
-    /// may outlive a run, and processes may share it.
+    /// The folder that keeps templates, which are initialised data directories, as sources for
+    /// copies. The folder may outlive a run, and several processes may share it.
     pub template_dir: PathBuf,
-    /// Time limit from spawning to the first answer.
+    /// The time limit from spawning the server to its first answer.
     pub start_timeout: Duration,
-    /// This is set when the user wants everything to end. All waits then end, and the server is
-    /// killed soon.
+    /// This flag is set when the user wants everything to end. All waits then end, and the server
+    /// is killed soon.
     pub cancel: Arc<AtomicBool>,
 }
 
 impl ServerSpec {
-    /// A `base` server in its default configuration, or as the user's option file says, with its
-    /// data and its log in `folder`. Its start may take ten minutes.
+    /// Describes a `base` server in its default configuration, or as the user's option file says.
+    /// Its data and its log are in `folder`. Its start may take ten minutes.
     pub fn new(
         base: &Base,
         option_file: Option<&Path>,
@@ -69,8 +72,8 @@ impl ServerSpec {
     }
 }
 
-/// A running server. Dropping the value stops it. The part that needs no build is in its [`Deref`]
-/// target.
+/// A running server and its build. Dropping the value stops the server. What does not depend on the
+/// build is in [`Running`], to which this type dereferences.
 #[derive(Debug)]
 pub struct Server {
     pub base: Base,
@@ -86,9 +89,9 @@ pub(crate) const TLS_HOST: &str = "127.0.0.1";
 impl Server {
     /// Makes fresh data, starts the server and waits until it answers.
     ///
-    /// Blocks for seconds. Call it from a thread that lives as long as the server should. The
-    /// kernel stops the server when that *thread* ends, which is why a killed dbdyno leaves no
-    /// server.
+    /// The call blocks for seconds. Make it from a thread that lives as long as the server should.
+    /// The kernel stops the server when that *thread* ends, which is why a killed dbdyno leaves no
+    /// server behind.
     pub fn start(spec: &ServerSpec) -> Result<Self, Error> {
         spec.base.family.start(RuntimeDir::new()?, spec, Data::Fresh)
     }
@@ -98,9 +101,9 @@ impl Server {
         &self.socket
     }
 
-    /// How to log in as the superuser, who has no password. Sessions use the socket, or TCP with
-    /// TLS where sockets have no TLS and the runtime directory has certificates. The caller must
-    /// then add the client's certificate ([`LoginOptions::with_tls`]).
+    /// Returns the login as the superuser, who has no password. Sessions use the socket, or TCP if
+    /// the server has a TLS port. For TCP the caller must add the client's certificate
+    /// ([`LoginOptions::with_tls`]).
     pub fn options(&self, database: Option<&str>) -> LoginOptions {
         let facts = self.base.family.facts();
         let options = match self.tls_port {
@@ -111,7 +114,8 @@ impl Server {
         LoginOptions { database, ..options }
     }
 
-    /// Returns the address with the same login and the caller's connection settings.
+    /// Returns the address with the login from [`Server::options`] and the caller's connection
+    /// settings.
     pub fn address(
         &self,
         database: Option<&str>,
@@ -120,17 +124,18 @@ impl Server {
         self.base.family.address(self.options(database).with_connection_settings(connection_settings.clone()))
     }
 
+    /// Stops the server as [`Running::stop`] does.
     pub fn stop(self) -> Result<Stopped, Error> {
         self.running.stop()
     }
 
-    /// Returns the server's process and files without its build.
+    /// Returns the running server without its build.
     pub fn into_running(self) -> Running {
         self.running
     }
 }
 
-/// How the superuser of a started server logs in over its socket. That user has no password.
+/// Returns the superuser's login over a started server's socket. The superuser has no password.
 pub(crate) fn superuser_at(base: &Base, socket: &Path) -> DatabaseAddress {
     let facts = base.family.facts();
     let database = facts.first_database.map(str::to_owned);
@@ -145,12 +150,13 @@ impl Deref for Server {
     }
 }
 
-/// Time that [`Running::stop`] gives a server to end by itself.
+/// The time that [`Running::stop`] gives a server to end by itself before it kills the server.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// The same limit when the value is dropped. That happens on errors, when no one should wait long.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
 
+/// The time between two checks of whether a starting server has ended.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The data on which a server starts.
@@ -167,47 +173,48 @@ pub enum Data {
 
 /// What is needed to start a server whose data directory is ready.
 pub(crate) struct Start<'a> {
-    /// Product and version for people.
+    /// Product and version, as messages name them.
     pub(crate) title: String,
     pub(crate) line: Line,
     pub(crate) cpus: Option<&'a [u32]>,
     pub(crate) runtime_dir: RuntimeDir,
     pub(crate) data_dir: PathBuf,
-    /// The folder for its temporary files, where they do not lie in the data directory.
+    /// The folder for the server's temporary files, if they are not in the data directory.
     pub(crate) tmp_dir: Option<TmpDir>,
     pub(crate) log: PathBuf,
     /// The superuser's login.
     pub(crate) login: DatabaseAddress,
-    /// See [`Probe::is_worth_it`].
+    /// Returns whether a login is worth trying, given the server's process id. A starting server
+    /// would refuse the login and log the refusal.
     pub(crate) is_worth_asking: &'a (dyn Fn(u32) -> bool + Sync),
-    /// Time limit from spawning to the first answer.
+    /// The time limit from spawning the server to its first answer.
     pub(crate) timeout: Duration,
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) notes: Vec<String>,
 }
 
-/// A running server. Dropping the value stops it.
+/// A running server without its build. Dropping the value stops the server.
 #[derive(Debug)]
 pub struct Running {
     title: String,
     process: Process,
-    /// Holds the socket. It is `None` only once the server has been stopped and its runtime
-    /// directory taken.
+    /// The runtime directory, which has the socket in it. It is `None` only after [`Running::halt`]
+    /// has stopped the server and taken the directory.
     runtime_dir: Option<RuntimeDir>,
     /// The data directory, absolute.
     pub data_dir: PathBuf,
-    /// The folder is removed once the server has ended.
+    /// The folder for temporary files, which is removed once the server has ended.
     _tmp_dir: Option<TmpDir>,
     /// The log file, absolute.
     pub log: PathBuf,
-    /// Program and options as they were run. They hold no secret.
+    /// The program and its options as they were run. They contain no secret.
     pub command_line: Vec<String>,
     /// What a reader should know about how the server was started.
     pub notes: Vec<String>,
     cancel: Arc<AtomicBool>,
-    /// Bytes of the log that belong to earlier starts.
+    /// The number of bytes at the beginning of the log that belong to earlier starts.
     log_start: u64,
-    /// dbdyno's own logins that the server refused because it was still starting.
+    /// The number of dbdyno's own logins that the server refused because it was still starting.
     refused_probes: AtomicUsize,
 }
 
@@ -246,7 +253,8 @@ impl Running {
         Ok(server)
     }
 
-    /// Runs its own event loop in its own thread, because the caller may already be in one.
+    /// Waits until the server answers. The wait has an event loop in a thread of its own, because
+    /// the caller's thread may already run an event loop.
     fn wait_for_answer(
         &self,
         mut login: DatabaseAddress,
@@ -270,6 +278,7 @@ impl Running {
         })
     }
 
+    /// Waits for the probe, unless the server ends, the user cancels or `limit` is over.
     async fn until_answered(&self, probe: &Probe<'_>, limit: Duration) -> Result<(), Error> {
         let spawned = Instant::now();
         let mut answered = pin!(probe.answered(self.pid()));
@@ -290,28 +299,30 @@ impl Running {
         Ok(())
     }
 
-    /// The server's first process. MariaDB and MySQL have only this one, so everything that the
-    /// server uses is charged to it. PostgreSQL's other processes are its children.
+    /// Returns the id of the server's first process. MariaDB and MySQL have only this process, so
+    /// everything that the server uses is charged to it. PostgreSQL's other processes are its
+    /// children.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// The control group that limits the server's memory, if it has one.
+    /// Returns the control group that limits the server's memory, if there is one.
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.runtime_dir.as_ref().and_then(RuntimeDir::cgroup)
     }
 
-    /// Whether the process is running. It is not after a kill or a crash.
+    /// Returns whether the process is running. It no longer runs after a kill or a crash.
     pub fn is_running(&self) -> bool {
         self.exit_status().is_none()
     }
 
-    /// How the process ended; `None` while it runs.
+    /// Returns how the process ended, or `None` while it runs.
     pub fn exit_status(&self) -> Option<ExitStatus> {
         self.process.exit_status()
     }
 
-    /// An exit status in words, with the kernel's reason where it is known.
+    /// Puts an exit status into words, with the reason if the kernel killed the server for its
+    /// memory.
     pub fn end_of(&self, status: ExitStatus) -> String {
         match self.cgroup().filter(|group| group.kills() > 0) {
             Some(group) => format!(
@@ -322,34 +333,35 @@ impl Running {
         }
     }
 
-    /// The last lines that this start has logged.
+    /// Returns the last lines that the server has logged since this start.
     pub fn log_tail(&self, lines: usize) -> String {
-        log::tail(&self.this_starts_log(), lines)
+        log::tail(&self.log_since_start(), lines)
     }
 
-    /// The end of this start's log, with the errors further above, because servers that crash log
-    /// at length how they do.
+    /// Returns the end of the log since this start, with the errors further above, because a server
+    /// that crashes logs a long report after them.
     pub fn log_end(&self) -> String {
-        log::reason(&self.this_starts_log())
+        log::reason(&self.log_since_start())
     }
 
-    /// The last errors in this start's log, if there are any.
+    /// Returns the last errors in the log since this start, if there are any.
     pub fn logged_errors(&self) -> Option<String> {
-        log::errors(&self.this_starts_log())
+        log::errors(&self.log_since_start())
     }
 
-    fn this_starts_log(&self) -> LogPart<'_> {
+    fn log_since_start(&self) -> LogPart<'_> {
         let refused_probes = self.refused_probes.load(Ordering::Relaxed);
         LogPart { path: &self.log, start: self.log_start, refused_probes }
     }
 
-    /// Asks the server to end, kills it after 60 s, and returns which of the two ended it.
+    /// Asks the server to end, and kills it if it has not ended within 60 s. The result says which
+    /// of the two ended it.
     pub fn stop(self) -> Result<Stopped, Error> {
         self.stop_within(STOP_LIMIT)
     }
 
-    /// Does the same as [`Running::stop`] with another limit. A large buffer pool with many dirty
-    /// pages may need it.
+    /// Does the same as [`Running::stop`] with another limit. A server with many dirty pages in a
+    /// large buffer pool may need more time.
     pub fn stop_within(self, limit: Duration) -> Result<Stopped, Error> {
         self.end(limit)
     }
@@ -385,24 +397,24 @@ impl Drop for Running {
 }
 
 /// Makes a path absolute. Servers change into their data directory, where a relative path would
-/// mean something else. The existing part of the path is resolved, so that the server's command
-/// line and the marker name the same folder.
+/// mean something else. Links in the existing part of the path are resolved, so that the server's
+/// command line and the marker name the same folder.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
-    made.canonicalize().or_else(|_| absolute_itself(&made))
+    let absolute_path = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
+    absolute_path.canonicalize().or_else(|_| absolute_itself(&absolute_path))
 }
 
-/// Does the same for a folder that dbdyno makes itself: the path to it is resolved, but a link in
-/// its own place is not.
+/// Does the same as [`absolute`] for a folder that dbdyno makes itself. Links in the path to the
+/// folder are resolved, but if the folder itself is a link, it stays one.
 pub(crate) fn absolute_itself(path: &Path) -> Result<PathBuf, Error> {
-    let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
-    match (made.parent(), made.file_name()) {
+    let absolute_path = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
+    match (absolute_path.parent(), absolute_path.file_name()) {
         (Some(parent), Some(name)) => Ok(absolute(parent)?.join(name)),
-        _ => Ok(made),
+        _ => Ok(absolute_path),
     }
 }
 
-/// The log's absolute path, with the extension `.log` if it has none.
+/// Returns the log's absolute path, with the extension `.log` if it has none.
 pub(crate) fn absolute_log(path: &Path) -> Result<PathBuf, Error> {
     let path = absolute(path)?;
     // MySQL would add `.err` to a name without extension and log where no one looks.

@@ -1,6 +1,6 @@
-//! Gets a server's files from the source in its catalogue entry into the servers folder, completely
-//! or not at all. Incomplete folders are removed when their work fails, and found again after a
-//! crash.
+//! Fetches a server's files from the source in its catalogue entry into the servers folder,
+//! completely or not at all. A fetch that fails removes its incomplete folders. After a crash they
+//! are found by their names and removed.
 
 mod archives;
 mod catalogue;
@@ -18,24 +18,25 @@ pub(crate) use catalogue::check_name;
 pub use catalogue::{Catalogue, Entry, Layout, Source, by_name, catalogue};
 pub use programs::{install_tools, missing_libraries, missing_tools};
 
-/// Where the files are unpacked, and where they will lie in the end.
+/// What to fetch, and the folders that the fetch works in.
 struct Goal<'a> {
     entry: &'a Entry,
-    /// Empty folder, which is renamed to `base` when everything has succeeded.
+    /// The folder into which files are unpacked. It is renamed to `base` when everything has
+    /// succeeded.
     partial: &'a Path,
     base: &'a Path,
-    /// Folder for downloads, which is removed afterwards.
+    /// The folder for downloads, which is removed after this fetch.
     downloads: &'a Path,
-    /// Folder for package lists, which stays after this fetch.
+    /// The folder for package lists, which stays after this fetch.
     lists: &'a Path,
     cancel: &'a AtomicBool,
 }
 
-/// Puts the files for `entry` into `servers_dir/NAME`, which must not exist. `log` gets a sentence
-/// for each thing that takes a while.
+/// Puts the files for `entry` into `servers_dir/NAME`, which must not exist. `log` gets one
+/// sentence per action that takes a while.
 ///
-/// The caller has the servers folder's lock, so that only one fetch works in it at a time. After an
-/// error nothing is left.
+/// The caller must have the lock on the servers folder, so that only one fetch works in it at a
+/// time. After an error nothing is left in that folder except package lists.
 pub(crate) fn fetch(
     entry: &Entry,
     servers_dir: &Path,
@@ -50,7 +51,7 @@ pub(crate) fn fetch(
     }
     let partial = Partial::new(servers_dir, &entry.name)?;
     let downloads = tempfile::Builder::new()
-        .prefix(DOWNLOADS)
+        .prefix(DOWNLOADS_PREFIX)
         .tempdir_in(servers_dir)
         .map_err(Error::io("cannot make a folder in", servers_dir))?;
     let lists = servers_dir.join(".apt");
@@ -85,6 +86,8 @@ fn unfetchable(entry: &Entry, why: impl Into<String>) -> Error {
     Error::Unfetchable { name: entry.name.clone(), why: why.into() }
 }
 
+/// Checks that the entry's servers run on this machine and that the tools to unpack them are
+/// installed.
 fn check_host(entry: &Entry) -> Result<(), Error> {
     if std::env::consts::ARCH != "x86_64" && !entry.own {
         return Err(unfetchable(
@@ -112,30 +115,31 @@ fn make_executable(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Suffix for the name of a base directory that is being made or removed.
-const ENDING: &str = ".partial";
+/// The suffix for the name of a base directory that is being made or removed.
+const PARTIAL_SUFFIX: &str = ".partial";
 
-/// Prefix for the names of folders with downloads.
-const DOWNLOADS: &str = ".download-";
+/// The prefix for the names of folders with downloads.
+const DOWNLOADS_PREFIX: &str = ".download-";
 
-/// The folder in which a base directory is made. Dropping the value removes it.
+/// A folder with a base directory that is being made or removed. Dropping the value removes the
+/// folder.
 #[derive(Debug)]
 pub(crate) struct Partial {
     pub(crate) path: PathBuf,
 }
 
 impl Partial {
-    /// Makes an empty folder next to where `name` will lie.
+    /// Makes an empty folder next to the place of the future base directory `name`.
     pub(crate) fn new(servers_dir: &Path, name: &str) -> Result<Self, Error> {
-        let path = servers_dir.join(format!("{name}{ENDING}"));
+        let path = servers_dir.join(format!("{name}{PARTIAL_SUFFIX}"));
         fs::create_dir(&path).map_err(Error::io("cannot make", path.clone()))?;
         Ok(Self { path })
     }
 
-    /// Renames the base directory `name` at once. It is removed when the value is dropped, or swept
-    /// up after a crash.
+    /// Renames the base directory `name`, which is to be removed. It is removed when the value is
+    /// dropped, or by [`sweep`] after a crash.
     pub(crate) fn of(servers_dir: &Path, name: &str) -> Result<Self, Error> {
-        let (base, path) = (servers_dir.join(name), servers_dir.join(format!("{name}{ENDING}")));
+        let (base, path) = (servers_dir.join(name), servers_dir.join(format!("{name}{PARTIAL_SUFFIX}")));
         fs::rename(&base, &path).map_err(Error::io("cannot rename", base))?;
         Ok(Self { path })
     }
@@ -148,19 +152,19 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // What cannot be removed now is swept up the next time.
+        // What cannot be removed now is removed by the next `sweep`.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes what a killed dbdyno has left in the servers folder. The caller has the folder's lock,
-/// so no one is working on any of it.
+/// Removes what a killed dbdyno has left in the servers folder. The caller must have the lock on
+/// the folder, so that no one else is working in it.
 pub(crate) fn sweep(servers_dir: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(servers_dir).map_err(Error::io("cannot read", servers_dir))?;
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.ends_with(ENDING) || name.starts_with(DOWNLOADS) {
+        if name.ends_with(PARTIAL_SUFFIX) || name.starts_with(DOWNLOADS_PREFIX) {
             let path = entry.path();
             fs::remove_dir_all(&path)
                 .map_err(Error::io("cannot remove what an earlier try left in", path))?;
@@ -174,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_whole_goes_and_what_is_stays() {
+    fn an_incomplete_folder_is_removed_and_a_complete_one_stays() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         drop(Partial::new(folder.path(), "a").unwrap());
@@ -186,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_dbdyno_left_is_swept_up() {
+    fn folders_that_a_killed_dbdyno_left_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.partial/bin", ".download-x", "mysql-8.0.31", ".apt"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();

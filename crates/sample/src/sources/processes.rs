@@ -1,14 +1,18 @@
-//! Source `processes`: the CPU time of every process of the machine. The sum can be compared with what
-//! the machine reports about itself.
+//! The source `processes` sums the CPU time of every process on the machine. The sum can be
+//! compared with the CPU time that the machine reports about itself.
 //!
-//! Keys: `cpu_us` is the CPU time of all processes, including this one and the server.
-//! `kernel_threads_cpu_us` is that of the kernel's own threads. Both come from `/proc/<pid>/stat` (in
-//! steps of a tick, 10 ms per process). `processes` is the number of processes. A process that has
-//! ended stays in the sum, because the kernel adds what it used to the parent that waits for it
-//! (`cutime`, `cstime`). If a parent does not wait, its ended children keep their last values. The
-//! kernel's own threads, which come and go, have such a parent (kthreadd). Only processes of our own
-//! PID namespace are seen, and with `hidepid` only our own user's. What a machine does beyond them is
-//! missing from the sum.
+//! The key `cpu_us` is the CPU time of all processes, including this one and the server.
+//! `kernel_threads_cpu_us` is that of the kernel's own threads, which `cpu_us` leaves out. Both
+//! come from `/proc/<pid>/stat`, which counts each process in ticks of 10 ms. `processes` is the
+//! number of processes.
+//!
+//! The CPU time of a process that has ended stays in the sum, because the kernel adds it to the
+//! parent that waits for the process (`cutime`, `cstime`). If a parent does not wait, its ended
+//! children keep the values of their last reading. The kernel's own threads, which come and go,
+//! have such a parent (kthreadd).
+//!
+//! Only processes in our own PID namespace are seen, and with `hidepid` only those of our own user.
+//! The CPU time of all other processes is missing from the sum.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -22,20 +26,22 @@ use super::process::{ProcessStat, parse_process_stat};
 use super::{Source, Values, about};
 use crate::Error;
 
-/// PF_KTHREAD of the kernel's `include/linux/sched.h`.
+/// The process flag for a kernel thread, `PF_KTHREAD` in the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Time between two readings within a window. The window's boundaries are read in any case.
+/// The shortest time between two readings within a window. A reading is costly, because it opens
+/// one file per process. The window's boundaries are read in any case.
 pub(crate) const AT_LEAST: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     last: HashMap<u32, Seen>,
-    /// What children of parents that do not wait had used when they were last seen.
+    /// The CPU time of ended children whose parents did not wait for them, as of their last
+    /// reading.
     lost: Ticks,
     buffer: Vec<u8>,
 }
 
-/// CPU time by who used it.
+/// CPU time in ticks, by who used it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Ticks {
     user_space: i64,
@@ -52,27 +58,28 @@ impl Ticks {
     }
 }
 
-/// One process at a reading.
+/// What one reading shows of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     parent: u32,
     is_kernel_thread: bool,
     own_ticks: i64,
-    /// Ticks of children that have ended and were waited for.
+    /// Ticks of children that have ended and for which this process has waited.
     ended_ticks: i64,
 }
 
 impl Processes {
     pub(crate) fn open() -> Result<Self, Error> {
-        // Where `/proc` cannot be listed there is nothing to sample, and that is reported before the
-        // step.
-        list().map(drop)?;
+        // If `/proc` cannot be listed, there is nothing to sample. Listing it here reports that
+        // before the step begins.
+        process_ids().map(drop)?;
         Ok(Self::default())
     }
 
-    fn look(&mut self) -> Result<ProcessesTotal, Error> {
+    /// Reads all processes and returns their sum.
+    fn read_total(&mut self) -> Result<ProcessesTotal, Error> {
         let mut now = HashMap::with_capacity(self.last.len());
-        for pid in list()? {
+        for pid in process_ids()? {
             self.buffer.clear();
             let read = File::open(format!("/proc/{pid}/stat"))
                 .and_then(|mut file| file.read_to_end(&mut self.buffer));
@@ -98,14 +105,15 @@ struct ProcessesTotal {
     ticks: Ticks,
 }
 
-/// Returns the numbers of all processes.
-fn list() -> Result<Vec<u32>, Error> {
+/// Returns the process ids of all processes.
+fn process_ids() -> Result<Vec<u32>, Error> {
     let unreadable = |source| Error::Unreadable { path: "/proc".into(), source };
     let entries = fs::read_dir("/proc").map_err(unreadable)?;
     Ok(numbers(entries))
 }
 
-/// Returns the numbers among the names of a folder's entries.
+/// Returns the names of a folder's entries that are numbers: ids of processes or threads in
+/// `/proc`.
 pub(super) fn numbers(entries: fs::ReadDir) -> Vec<u32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -120,7 +128,8 @@ fn parse(text: &str) -> Option<Seen> {
     })
 }
 
-/// Returns what processes that ended between two readings had used and their parents were not given.
+/// Returns the CPU time of processes that ended between two readings, as far as the kernel did not
+/// add it to their parents.
 fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> Ticks {
     let mut ended: HashMap<(u32, bool), i64> = HashMap::new();
     for (pid, seen) in before {
@@ -131,8 +140,8 @@ fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> Ticks {
     }
     let mut lost = Ticks::default();
     for ((parent, is_kernel_thread), ticks) in ended {
-        // A parent that has ended too was given nothing by then. Its children went to another one,
-        // which waits.
+        // If the parent has ended too, its children went to another parent, which waits for them.
+        // So nothing is lost.
         let (Some(now), Some(before)) = (now.get(&parent), before.get(&parent)) else { continue };
         lost.add(is_kernel_thread, (ticks - (now.ended_ticks - before.ended_ticks)).max(0));
     }
@@ -145,8 +154,9 @@ impl Source for Processes {
     }
 
     fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
-        let sum = self.look()?;
-        // A child of a parent that ended with it can still be missing for a moment. Sums never fall.
+        let sum = self.read_total()?;
+        // When a parent and its child end together, the child's CPU time can be missing for a
+        // moment. `raise` keeps the higher sum, so that sums never fall.
         values.raise("cpu_us", sum.ticks.user_space * TICK_US);
         values.raise("kernel_threads_cpu_us", sum.ticks.kernel_threads * TICK_US);
         values.set("processes", i64::try_from(sum.processes).unwrap_or(i64::MAX));
@@ -170,10 +180,10 @@ mod tests {
         values.map()["cpu_us"]
     }
 
-    /// Returns a program that uses some 0.3 s of CPU.
-    fn busy() -> Child {
-        let count = ["if=/dev/zero", "of=/dev/null", "bs=64", "count=1500000"];
-        Command::new("dd").args(count).stderr(Stdio::null()).spawn().unwrap()
+    /// Starts a program that uses some 0.3 s of CPU time.
+    fn start_busy_program() -> Child {
+        let options = ["if=/dev/zero", "of=/dev/null", "bs=64", "count=1500000"];
+        Command::new("dd").args(options).stderr(Stdio::null()).spawn().unwrap()
     }
 
     #[test]
@@ -187,18 +197,18 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_its_parent_waited_for_is_not_lost_and_another_one_is() {
+    fn cpu_time_of_a_child_is_lost_only_if_its_parent_does_not_wait() {
         let before = HashMap::from([(1, seen(0, 5, 100)), (2, seen(1, 40, 2)), (3, seen(1, 9, 0))]);
         let waited = HashMap::from([(1, seen(0, 6, 142)), (3, seen(1, 9, 0))]);
         assert_eq!(lost_ticks(&before, &waited), Ticks::default());
         let not_waited = HashMap::from([(1, seen(0, 6, 100)), (3, seen(1, 9, 0))]);
         assert_eq!(lost_ticks(&before, &not_waited), Ticks { user_space: 42, kernel_threads: 0 });
-        // Parent and child are gone. What is left of both is with the process that took the child over.
+        // Both the parent and the child have ended. Another process took the child over.
         assert_eq!(lost_ticks(&before, &HashMap::from([(4, seen(0, 0, 0))])), Ticks::default());
     }
 
     #[test]
-    fn a_thread_of_the_kernel_that_has_ended_is_no_program() {
+    fn an_ended_kernel_thread_counts_as_a_kernel_thread() {
         let thread = |parent, own_ticks| Seen { is_kernel_thread: true, ..seen(parent, own_ticks, 0) };
         let before = HashMap::from([(2, thread(0, 1)), (77, thread(2, 900)), (78, thread(2, 30))]);
         let now = HashMap::from([(2, thread(0, 1)), (78, thread(2, 31))]);
@@ -206,10 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_used_stays_in_the_sum_when_it_has_ended() {
+    fn cpu_time_of_an_ended_program_stays_in_the_sum() {
         let (mut source, mut values) = (Processes::open().unwrap(), Values::default());
         let before = read(&mut source, &mut values);
-        busy().wait().unwrap();
+        start_busy_program().wait().unwrap();
         let after = read(&mut source, &mut values);
         assert!(after - before > 50_000, "{before} to {after}");
         assert!(values.map()["processes"] > 1);

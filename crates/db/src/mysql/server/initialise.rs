@@ -1,5 +1,6 @@
-//! Makes a data directory for MariaDB or MySQL, in one of three ways that depend on the product,
-//! the version and the build's files. Also writes the options with which a server starts on it.
+//! Makes a data directory for MariaDB or MySQL in one of three ways, which depends on the product,
+//! the version and the build's files. This module also chooses the options with which a server
+//! starts on that directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,18 +13,19 @@ use crate::server::intents::{Rendered, plain_name};
 use crate::server::launch::Installer;
 use crate::server::{Base, Error, ServerSpec};
 
-/// Scripts in the share folder that make the system tables, in order. Every build has the first and
-/// the last.
+/// Scripts in the share folder that make the system tables, in the order in which they must run.
+/// Every build has the first and the last.
 const SYSTEM_TABLES: &[&str] =
     &["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"];
 
-/// SQL that removes users without a name. Old installers make them, and they would catch everyone's
-/// logins.
+/// SQL that removes users without a name. Old installers make them, and the server would match
+/// other users' logins to them.
 const NO_ANONYMOUS_USERS: &str =
     "DELETE FROM mysql.user WHERE user='';\nDELETE FROM mysql.db WHERE user='';\n";
 
-/// Settings that apply when a data directory is made and that a later start cannot change. Native
-/// AIO is among them, because initialising may fail on this machine with it.
+/// Settings that apply when a data directory is made. A later start cannot change them, except for
+/// `innodb_use_native_aio`, which is here because initialising with native AIO may fail on this
+/// machine.
 const FIXED_AT_INITIALISATION: &[&str] = &[
     "aria_block_size",
     "innodb_checksum_algorithm",
@@ -38,25 +40,28 @@ const FIXED_AT_INITIALISATION: &[&str] = &[
     "lower_case_table_names",
 ];
 
-/// Redo settings that MySQL 5.5 needs from the start, because it refuses redo files with another
-/// size. Later servers make new files at start, and the template stays small without these
-/// settings.
+/// Redo settings with which MySQL 5.5 must initialise, because it refuses redo files with another
+/// size. Later servers replace the files at start, so they initialise without these settings and
+/// the template stays small.
 const FIXED_IN_MYSQL_55: &[&str] = &["innodb_log_file_size", "innodb_log_files_in_group"];
 
 /// How a data directory is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum InitMethod {
-    /// The server's own option `mysqld --initialize-insecure`: MySQL and Percona Server from 5.7.
+    /// The server makes it with `mysqld --initialize-insecure`, which MySQL and Percona Server have
+    /// from 5.7.
     Initialize,
-    /// The build's own script.
+    /// The build's script makes it: `mariadb-install-db` or `mysql_install_db`.
     Installer(PathBuf),
-    /// SQL from the share folder through `mysqld --bootstrap`, for old builds without the script.
+    /// `mysqld --bootstrap` runs SQL from these scripts in the share folder, for old builds without
+    /// the installer script.
     Bootstrap(Vec<PathBuf>),
 }
 
+/// A data directory that is being made.
 struct Making<'a> {
     base: &'a Base,
-    /// Settings that the data directory must be made with.
+    /// Settings with which the data directory must be made, as command line options.
     settings: Vec<String>,
     data_dir: PathBuf,
     tmp_dir: PathBuf,
@@ -64,7 +69,7 @@ struct Making<'a> {
     cancel: &'a AtomicBool,
 }
 
-/// The settings that the data directory must be made with, as command line options.
+/// Returns the settings with which the data directory must be made, as command line options.
 pub(super) fn initial_options(config: &Rendered, base: &Base) -> Vec<String> {
     let old = base.product != MARIADB && !base.release.at_least(5, 6);
     let wanted = |name: &str| {
@@ -78,8 +83,8 @@ pub(super) fn initial_options(config: &Rendered, base: &Base) -> Vec<String> {
     config.all().filter(|(name, _)| wanted(name)).map(option).collect()
 }
 
-/// Makes the data directory `data` in the empty folder `work`. It has no anonymous users, and
-/// root@localhost has no password. The log lies next to it. `settings` are those from
+/// Makes the data directory `data` in the empty folder `work`, and a log next to it. The data
+/// directory has no anonymous users, and root@localhost has no password. `settings` are those from
 /// [`initial_options`].
 pub(super) fn initialise(
     base: &Base,
@@ -99,14 +104,14 @@ pub(super) fn initialise(
         make_folder(folder)?;
     }
     match method(base)? {
-        InitMethod::Initialize => making.by_itself()?,
-        InitMethod::Installer(script) => making.by_script(&script)?,
+        InitMethod::Initialize => making.run_initialize()?,
+        InitMethod::Installer(script) => making.run_installer(&script)?,
         InitMethod::Bootstrap(scripts) => {
             make_folder(&making.data_dir.join("mysql"))?;
             making.bootstrap(&bootstrap_sql(&scripts)?)?;
         }
     }
-    // This is the server's own identity, and each copy must make a new one.
+    // This file holds the server's UUID, and each copy of the data directory must make a new one.
     let identity = making.data_dir.join("auto.cnf");
     if identity.exists() {
         fs::remove_file(&identity).map_err(Error::io("cannot remove", identity.clone()))?;
@@ -115,18 +120,18 @@ pub(super) fn initialise(
 }
 
 impl Making<'_> {
-    fn by_itself(&self) -> Result<(), Error> {
+    fn run_initialize(&self) -> Result<(), Error> {
         let mut options = part_options(self.base, None);
         options.push("--initialize-insecure".to_owned());
         self.run(&self.base.program, &options, "")
     }
 
-    fn by_script(&self, script: &Path) -> Result<(), Error> {
+    fn run_installer(&self, script: &Path) -> Result<(), Error> {
         let options: Vec<String> =
             installer_options(self.base).iter().map(|option| (*option).to_owned()).collect();
         without_new_my_cnf(self.base, || self.run(script, &options, ""))?;
-        // From 10.4 on MariaDB's `mysql.user` is a view, and its installer makes no such users with
-        // these options.
+        // From 10.4 on MariaDB's `mysql.user` is a view. With these options its installer makes no
+        // anonymous users, so there is nothing to remove.
         if self.base.is_mariadb() && self.base.release.at_least(10, 4) {
             return Ok(());
         }
@@ -154,7 +159,7 @@ impl Making<'_> {
         let installer = Installer {
             title: self.base.title.clone(),
             log: &self.log,
-            // MySQL 5.6's script searches for its parts relative to the current folder.
+            // MySQL 5.6's script searches for its files relative to the current folder.
             folder: &self.base.prefix,
             tmp_dir: &self.tmp_dir,
             cancel: self.cancel,
@@ -163,6 +168,7 @@ impl Making<'_> {
     }
 }
 
+/// Chooses how to make a data directory for `base`.
 pub(super) fn method(base: &Base) -> Result<InitMethod, Error> {
     if !base.is_mariadb() && base.release.at_least(5, 7) {
         return Ok(InitMethod::Initialize);
@@ -185,7 +191,8 @@ pub(super) fn method(base: &Base) -> Result<InitMethod, Error> {
 
 fn installer_options(base: &Base) -> &'static [&'static str] {
     match (base.is_mariadb(), base.release) {
-        // From 10.4 on root could otherwise log in only as the operating system's root.
+        // From 10.4 on, without the option with `normal`, only the operating system's root could
+        // log in as root.
         (true, version) if version.at_least(10, 5) => {
             &["--force", "--skip-name-resolve", "--auth-root-authentication-method=normal", "--skip-test-db"]
         }
@@ -199,8 +206,8 @@ fn installer_options(base: &Base) -> &'static [&'static str] {
 }
 
 fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
-    // With these variables the scripts from MariaDB 10.4 and later give root no password and create
-    // no other user.
+    // These variables make the scripts from MariaDB 10.4 and later create root without a password,
+    // and no other user.
     let mut sql = "SET @skip_auth_anonymous=1, @auth_root_socket=NULL;\nuse mysql;\n".to_owned();
     for script in scripts {
         let bytes = fs::read(script).map_err(Error::io("cannot read", script.clone()))?;
@@ -211,8 +218,8 @@ fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
     Ok(sql)
 }
 
-/// Removes the `my.cnf` that MySQL 5.6's script leaves in the base directory, where there was none
-/// before.
+/// Does `run`, and then removes the `my.cnf` or `my-new.cnf` that MySQL 5.6's script has left in
+/// the base directory. Files that were there before stay.
 fn without_new_my_cnf(base: &Base, run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let left = ["my.cnf", "my-new.cnf"].map(|name| base.prefix.join(name));
     let new: Vec<&PathBuf> = left.iter().filter(|path| !path.exists()).collect();
@@ -232,22 +239,22 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 pub(super) struct Places<'a> {
     pub(super) data_dir: &'a Path,
     pub(super) socket: &'a Path,
-    /// The server's own folder for temporary files. At start the server removes everything there
-    /// that looks like a temporary table, even another server's. InnoDB also sorts the rows for an
-    /// index there.
+    /// The folder for temporary files. It belongs to this server alone, because a starting server
+    /// removes everything there that looks like a temporary table, even another server's. InnoDB
+    /// also sorts the rows for an index there.
     pub(super) tmp_dir: &'a Path,
     pub(super) log: &'a Path,
 }
 
-/// Options, and sentences about those that a reader should know.
+/// Options for a server, and sentences about those that a reader of the results should know.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct StartOptions {
     pub(super) options: Vec<String>,
     pub(super) notes: Vec<String>,
 }
 
-/// Options for a measured server. The option file goes first, so that dbdyno's options after it
-/// override its paths and nothing else.
+/// Returns the options for a measured server. The option file goes first, so that dbdyno's options
+/// after it override its paths and network settings and nothing else.
 pub(super) fn start_options(
     spec: &ServerSpec,
     places: Places<'_>,
@@ -275,12 +282,13 @@ pub(super) fn start_options(
         start.options.push("--user=root".to_owned());
     }
     start.options.extend(engine_option(base, config)?);
-    quiet_options(base, &mut start);
+    switch_off_x_plugin(base, &mut start);
     Ok(start)
 }
 
-/// Options that say where the server's own parts are. A distribution's program has the
-/// distribution's paths compiled in, so an unpacked build needs these.
+/// Returns options that say where the build's plugins, messages and character sets are. A
+/// distribution's program has the distribution's paths compiled in, so an unpacked build needs
+/// these options.
 fn part_options(base: &Base, config: Option<&Rendered>) -> Vec<String> {
     let is_set = |name| config.is_some_and(|config| config.sets(name));
     let mut options = Vec::new();
@@ -299,8 +307,8 @@ fn part_options(base: &Base, config: Option<&Rendered>) -> Vec<String> {
     options
 }
 
-/// Sets dbdyno's own certificates, or switches TLS off where it would cost time and no one asked
-/// for it.
+/// Adds options that set dbdyno's own certificates. Without certificates, it switches MariaDB's TLS
+/// off unless the option file asks for it, because TLS would cost time.
 pub(super) fn tls_options(
     base: &Base,
     config: &Rendered,
@@ -308,8 +316,8 @@ pub(super) fn tls_options(
     start: &mut StartOptions,
 ) {
     if let Some(files) = certificates {
-        // The prefix `loose-` is for builds without TLS, which do not know these options. The
-        // server asks for the client's certificate, so it must know who signed it.
+        // With the prefix `loose-`, builds without TLS ignore these options, which they do not
+        // know. The server asks for the client's certificate, so it must know who signed that.
         start.options.push(path_option("loose-ssl-ca", &files.authority));
         start.options.push(path_option("loose-ssl-cert", &files.certificate));
         start.options.push(path_option("loose-ssl-key", &files.key));
@@ -324,24 +332,25 @@ pub(super) fn tls_options(
     }
 }
 
-/// Closes other entries that the server would open although no one asked for them.
-fn quiet_options(base: &Base, start: &mut StartOptions) {
+/// Switches off the X plugin, with which MySQL 8.0 and later would listen on another port and
+/// socket.
+fn switch_off_x_plugin(base: &Base, start: &mut StartOptions) {
     if !base.is_mariadb() && base.release.at_least(8, 0) {
         start.options.push("--mysqlx=OFF".to_owned());
         start.notes.push("the X plugin is off (--mysqlx=OFF)".to_owned());
     }
 }
 
-/// The plugin file for an engine that is a plugin: `ha_rocksdb.so`.
+/// Returns the name of the file with an engine that is a plugin, such as `ha_rocksdb.so`.
 pub(in crate::mysql) fn engine_plugin(engine: &str) -> String {
     format!("ha_{}.so", engine.to_lowercase())
 }
 
-/// The package that has the engine's plugin, where a distribution ships it separately.
-const PACKAGED: &str = "MariaDB of Debian: package mariadb-plugin-rocksdb";
+/// The package that has the RocksDB plugin, which Debian ships separately.
+const ROCKSDB_PACKAGE: &str = "MariaDB of Debian: package mariadb-plugin-rocksdb";
 
-/// The option that loads MyRocks, a plugin, at start. MariaDB 10.11 and 11.8 abort when it is
-/// loaded later.
+/// Returns the option that loads the MyRocks plugin at start, if the engine is MyRocks. MariaDB
+/// 10.11 and 11.8 abort when the plugin is loaded later.
 fn engine_option(base: &Base, config: &Rendered) -> Result<Option<String>, Error> {
     let engine = &config.engine;
     if !engine.eq_ignore_ascii_case("rocksdb") || config.loads_plugin("rocksdb") {
@@ -350,7 +359,7 @@ fn engine_option(base: &Base, config: &Rendered) -> Result<Option<String>, Error
     let plugin = engine_plugin(engine);
     if !base.has_plugin(&plugin) && !config.sets("plugin_dir") {
         let engine = engine.clone();
-        return Err(Error::NoPlugin { engine, plugin, base: base.path.clone(), packaged: PACKAGED });
+        return Err(Error::NoPlugin { engine, plugin, base: base.path.clone(), packaged: ROCKSDB_PACKAGE });
     }
     Ok(Some(format!("--plugin-load-add={plugin}")))
 }
@@ -370,7 +379,7 @@ mod tests {
     use crate::server::intents::ConfigServer;
 
     #[test]
-    fn only_what_a_data_directory_is_made_with_goes_to_its_making() {
+    fn only_settings_that_a_later_start_cannot_change_are_initial_options() {
         let text = "[client]\nuser=x\n[mysqld]\ninnodb-page-size=4k\ninnodb_buffer_pool_size=1G\n\
                     innodb_log_file_size=64M\ninnodb_undo_tablespaces=3\n[mysqld-5.5]\nlower_case_table_names=1\n";
         let folder = tempfile::tempdir().unwrap();
@@ -389,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn new_mysql_initialises_itself_and_a_build_without_any_way_says_what_it_lacks() {
+    fn new_mysql_initialises_itself_and_a_build_without_installer_says_what_it_lacks() {
         assert_eq!(method(&Base::sample(MYSQL, (5, 7, 22))).unwrap(), InitMethod::Initialize);
         assert_eq!(method(&Base::sample(PERCONA, (8, 0, 35))).unwrap(), InitMethod::Initialize);
         let message = method(&Base::sample(MARIADB, (10, 1, 23))).unwrap_err().to_string();
@@ -448,14 +457,14 @@ mod tests {
     }
 
     #[test]
-    fn mysql_8_opens_no_second_port_and_needs_no_folder_of_a_package() {
+    fn mysql_8_opens_no_second_port_and_needs_no_folder_from_a_package() {
         let text = options(MYSQL, (8, 0, 31), None);
         assert!(text.contains("--mysqlx=OFF") && text.contains("--secure-file-priv=NULL"), "{text}");
         assert!(!text.contains("ssl"), "{text}");
     }
 
     #[test]
-    fn certificates_of_the_run_take_the_place_of_no_tls() {
+    fn a_runs_certificates_keep_tls_on() {
         let [authority, certificate, key] = ["/t/ca", "/t/c", "/t/k"].map(PathBuf::from);
         let files = CertificateFiles { authority, certificate, key };
         let base = Base::sample(MARIADB, (10, 11, 5));
@@ -468,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn mariadb_runs_without_tls_unless_the_option_file_speaks_of_it() {
+    fn mariadb_runs_without_tls_unless_the_option_file_asks_for_it() {
         let text = options(MARIADB, (11, 8, 6), None);
         assert!(text.contains("--skip-ssl\n# TLS is off"), "{text}");
         assert!(!text.contains("mysqlx") && !text.contains("secure"), "{text}");
