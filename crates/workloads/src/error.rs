@@ -1,8 +1,9 @@
-//! The errors of a workload's own work outside the clock: set-up, cleanup, verification.
+//! The errors of a workload's work outside the measured windows: set-up, checks, cleanup and
+//! verification.
 
 use dbdyno_db::DbError;
 
-/// Each message names the work and what the database said.
+/// Each message says what the workload did and what the database answered, or what to change.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{work}: {source}")]
@@ -34,12 +35,14 @@ pub enum Error {
     Check { step: String, sql: String, name: String, found: i128, expected: i128 },
     #[error("script {script}: {message}")]
     Script { script: String, message: String },
+    /// The state that a snapshot restores cannot be read as this workload's state.
     #[error("what is kept with the snapshot of the data is not of this workload: {0}; start a new run")]
     Knowledge(String),
 }
 
 impl Error {
-    /// For `map_err`: names what was being done when the database refused.
+    /// Returns a function for `map_err`. It adds to the database's error the work that was being
+    /// done.
     pub(crate) fn during(work: impl Into<String>) -> impl FnOnce(DbError) -> Self {
         let work = work.into();
         move |source| Self::Database { work, source }

@@ -1,12 +1,13 @@
-//! What else differs from the base where the rates do (query plans, settings, stalls), and the
-//! split of a difference between two rates into causes: CPU per operation, and how much of the CPUs
-//! was used.
+//! Gives a ratio to the base its context. The context is what else differs between the two
+//! variants: query plans, settings and stalls. The cost breakdown splits the ratio into causes: the
+//! CPU time per operation, and how much of the CPUs was used.
 //!
-//! rate = CPUs × utilisation ÷ CPU per operation holds for every run. Both variants have the same
-//! CPUs, so that the logarithm of the ratio is a difference of utilisation plus one of CPU per
-//! operation. Each is split further by the logarithmic mean (Ang, Energy Policy 32, 2004: LMDI-I),
-//! whose parts add up to the whole without a remainder, zeros included: ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷
-//! L(x, y), where L(x, y) = (x − y) ÷ ln(x ÷ y).
+//! Every run satisfies rate = CPUs × utilisation ÷ CPU time per operation. Both variants have the
+//! same CPUs, so the logarithm of the ratio of their rates is ln(ratio of the utilisations) −
+//! ln(ratio of the CPU times per operation). The logarithmic mean splits each of these two terms
+//! further (Ang, Energy Policy 32, 2004: LMDI-I): ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷ L(x, y), where L(x, y)
+//! = (x − y) ÷ ln(x ÷ y). The parts add up to the whole without a remainder, even when some of them
+//! are zero.
 
 use dbdyno_record::HostInfo;
 
@@ -21,18 +22,18 @@ use crate::servers::cpu_list;
 use crate::statistics::describe::median;
 use crate::window::Hosting;
 
-/// A figure, the smallest difference that is reported, and the function that reads it.
+/// A stall figure, its smallest difference that is reported, and the function that reads it.
 type StallMeasure = (StallFigure, f64, fn(&Steadiness) -> Option<f64>);
 
-/// Each figure, with the difference from which on it is reported: what a reader of its chart would
+/// The figures that are compared. The smallest difference is one that a reader of its chart would
 /// see.
-const FIGURES: [StallMeasure; 3] = [
+const STALL_MEASURES: [StallMeasure; 3] = [
     (StallFigure::WorstSecondShare, 0.25, |found| found.worst_share),
     (StallFigure::LongestGapSeconds, 2.0, |found| Some(found.longest_gap_seconds as f64)),
     (StallFigure::ShareBelowHalfMedian, 0.01, |found| Some(found.share_below_half_median)),
 ];
 
-/// Fills in what differs from `base` in each step.
+/// Fills in what else differs from the variant `base` in each step.
 pub(crate) fn fill(steps: &mut [StepFindings], base: &str, parity: Option<&Parity>) {
     for step in steps {
         let Some(of_base) = step.variant(base).cloned() else {
@@ -50,30 +51,32 @@ pub(crate) fn fill(steps: &mut [StepFindings], base: &str, parity: Option<&Parit
 }
 
 fn stalls(base: &[StepRun], variant: &[StepRun]) -> Vec<StallDifference> {
-    let of = |(figure, least, value): &StallMeasure| {
-        let over = |runs: &[StepRun]| {
+    let difference = |(figure, threshold, value): &StallMeasure| {
+        let median_of = |runs: &[StepRun]| {
             let values: Vec<f64> = valid(runs).filter_map(|run| value(run.steadiness.as_ref()?)).collect();
             median(&values)
         };
-        let (base, variant) = (over(base)?, over(variant)?);
-        ((base - variant).abs() >= *least).then_some(StallDifference { figure: *figure, base, variant })
+        let (base, variant) = (median_of(base)?, median_of(variant)?);
+        ((base - variant).abs() >= *threshold).then_some(StallDifference { figure: *figure, base, variant })
     };
-    FIGURES.iter().filter_map(of).collect()
+    STALL_MEASURES.iter().filter_map(difference).collect()
 }
 
-/// The figures of one run that enter the identity above.
+/// How the database used the CPUs in one run. The module's header says how this determines the
+/// rate.
 #[derive(Debug, Clone, Copy)]
 struct Use {
+    /// CPU time per operation.
     user_us: f64,
     kernel_us: f64,
-    /// Shares of the CPUs' time.
+    /// The share of the CPUs' time that the database used. The three shares add up to 1.
     used: f64,
     io_wait: f64,
     idle: f64,
 }
 
-/// The breakdown; `None` where CPU was not sampled in every block of the ratio, and for a database
-/// that cannot be seen.
+/// Splits the ratio into its causes. The result is `None` when a block of the ratio lacks a CPU
+/// figure, for example because no CPU time was sampled.
 pub(crate) fn cost_breakdown(
     runs: &[StepRun],
     base: &[StepRun],
@@ -82,7 +85,7 @@ pub(crate) fn cost_breakdown(
     cpus: u32,
 ) -> Option<CostBreakdown> {
     let in_block = |runs: &[StepRun], block: u32| {
-        valid(runs).find(|run| run.block == block).and_then(|run| use_of(run, hosting, cpus))
+        valid(runs).find(|run| run.block == block).and_then(|run| cpu_use(run, hosting, cpus))
     };
     let pairs: Vec<(Use, Use)> = ratio
         .blocks
@@ -99,16 +102,21 @@ pub(crate) fn cost_breakdown(
         }
     };
     let parts = vec![
-        part(Cause::CpuUser, |new, base| -of_cpu(new, base, |cpu| cpu.user_us), |cpu| cpu.user_us),
-        part(Cause::CpuKernel, |new, base| -of_cpu(new, base, |cpu| cpu.kernel_us), |cpu| cpu.kernel_us),
-        part(Cause::IoWait, |new, base| -of_time(new, base, |cpu| cpu.io_wait), |cpu| 100.0 * cpu.io_wait),
-        part(Cause::Idle, |new, base| -of_time(new, base, |cpu| cpu.idle), |cpu| 100.0 * cpu.idle),
+        part(Cause::CpuUser, |new, base| -part_of_cpu(new, base, |cpu| cpu.user_us), |cpu| cpu.user_us),
+        part(Cause::CpuKernel, |new, base| -part_of_cpu(new, base, |cpu| cpu.kernel_us), |cpu| cpu.kernel_us),
+        part(
+            Cause::IoWait,
+            |new, base| -part_of_unused(new, base, |cpu| cpu.io_wait),
+            |cpu| 100.0 * cpu.io_wait,
+        ),
+        part(Cause::Idle, |new, base| -part_of_unused(new, base, |cpu| cpu.idle), |cpu| 100.0 * cpu.idle),
     ];
     Some(CostBreakdown { cpus, parts })
 }
 
-/// Number of CPUs that the database may use; `None` where they are not this host's. A server that
-/// others have started is not bound to CPUs by the plan.
+/// Returns the number of CPUs that the database may use. The result is `None` for a server that
+/// cannot be seen, and without a database. A server that others have started may use all CPUs,
+/// because the plan does not bind it.
 pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Option<u32> {
     let list = match hosting {
         Hosting::Process if is_external => &None,
@@ -119,13 +127,14 @@ pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Opti
     list.as_deref().map_or(Some(host.cpus), cpus_in).filter(|cpus| *cpus > 0)
 }
 
-/// Number of CPUs that a list like `0-3,8` names. A CPU that it names twice counts once.
+/// Returns the number of CPUs in a list like `0-3,8`. A CPU that is named twice counts once.
 fn cpus_in(list: &str) -> Option<u32> {
     u32::try_from(cpu_list(list)?.len()).ok()
 }
 
-/// The database's use of the CPUs. An embedded database is a part of the client.
-fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
+/// Returns the database's use of the CPUs in one run. An embedded database runs in the client's
+/// process, so the client's CPU time counts.
+fn cpu_use(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
     let cost = &run.cost;
     let (user_us, kernel_us) = match hosting {
         Hosting::Process => (cost.server_user_us?, cost.server_kernel_us?),
@@ -133,25 +142,27 @@ fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
     };
     let share = |us: f64| us * run.rate / (1e6 * f64::from(cpus));
     let used = share(user_us + kernel_us);
-    // The host counts ticks and one process has an exact clock, so that together they may exceed
-    // the whole a little.
+    // The host counts IO wait in ticks, whereas the CPU time of a process is exact. Together they
+    // may slightly exceed the whole.
     let io_wait = share(cost.host_iowait_us?).min((1.0 - used).max(0.0));
     (used > 0.0).then_some(Use { user_us, kernel_us, used, io_wait, idle: 1.0 - used - io_wait })
 }
 
-/// What one part of the CPU per operation adds to the logarithm of the whole ratio.
-fn of_cpu(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
+/// Returns what one part of the CPU time per operation adds to the logarithm of the variants' ratio
+/// of CPU time per operation.
+fn part_of_cpu(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
     (part(new) - part(base)) / logarithmic_mean(new.user_us + new.kernel_us, base.user_us + base.kernel_us)
 }
 
-/// What one part of the unused time takes from the logarithm of the utilisations' ratio.
-fn of_time(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
+/// Returns what one part of the unused time takes from the logarithm of the utilisations' ratio.
+fn part_of_unused(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
     (part(new) - part(base)) / logarithmic_mean(new.used, base.used)
 }
 
 fn logarithmic_mean(x: f64, y: f64) -> f64 {
     let log = (x / y).ln();
-    // Near 1 the quotient loses its digits, and the arithmetic mean differs by log² ÷ 12 only.
+    // For a ratio near 1 the quotient loses its digits. There the arithmetic mean has a relative
+    // error of only log² ÷ 12.
     if log.abs() < 1e-6 { f64::midpoint(x, y) } else { (x - y) / log }
 }
 
@@ -218,42 +229,40 @@ mod tests {
 
     fn breakdown_of(new: &[StepRun], base: &[StepRun]) -> CostBreakdown {
         let ratio = crate::compare::ratio::ratio_of_runs(new, base).unwrap();
-        let cost_breakdown = cost_breakdown(new, base, &ratio, Hosting::Process, 2).unwrap();
-        let product: f64 = cost_breakdown.parts.iter().map(|part| part.factor).product();
+        let breakdown = cost_breakdown(new, base, &ratio, Hosting::Process, 2).unwrap();
+        let product: f64 = breakdown.parts.iter().map(|part| part.factor).product();
         assert!((product / ratio.value - 1.0).abs() < 1e-9, "{product} {}", ratio.value);
-        cost_breakdown
+        breakdown
     }
 
-    fn factors(cost_breakdown: &CostBreakdown) -> Vec<String> {
-        cost_breakdown.parts.iter().map(|part| format!("{:.3}", part.factor)).collect()
+    fn factors(breakdown: &CostBreakdown) -> Vec<String> {
+        breakdown.parts.iter().map(|part| format!("{:.3}", part.factor)).collect()
     }
 
     #[test]
-    fn more_cpu_an_operation_at_full_use_is_charged_to_the_mode_that_used_it() {
-        // 2 CPUs are in full use: 80 + 20 µs make 20,000/s, and 105 + 20 µs make 16,000/s.
-        let cost_breakdown = breakdown_of(
+    fn more_cpu_per_operation_at_full_use_is_attributed_to_its_mode() {
+        // Both runs use the 2 CPUs fully: 100 µs per operation give 20,000/s, and 125 µs give
+        // 16,000/s.
+        let breakdown = breakdown_of(
             &[cost_breakdown_run(1, 16_000.0, 105.0, 20.0, 0.0)],
             &[cost_breakdown_run(1, 20_000.0, 80.0, 20.0, 0.0)],
         );
-        assert_eq!(factors(&cost_breakdown), ["0.800", "1.000", "1.000", "1.000"]);
-        assert_eq!(
-            (cost_breakdown.cpus, cost_breakdown.parts[0].base, cost_breakdown.parts[0].variant),
-            (2, 80.0, 105.0)
-        );
+        assert_eq!(factors(&breakdown), ["0.800", "1.000", "1.000", "1.000"]);
+        assert_eq!((breakdown.cpus, breakdown.parts[0].base, breakdown.parts[0].variant), (2, 80.0, 105.0));
     }
 
     #[test]
     fn waiting_for_io_is_distinguished_from_other_idleness() {
-        // The CPU per operation is the same. Of the 2 CPUs, 100 % are used, then 60 % with 30 %
-        // waiting for IO.
-        let cost_breakdown = breakdown_of(
+        // Both runs take 100 µs of CPU time per operation. The base uses the 2 CPUs fully. The
+        // variant uses 60 % of them, and they wait for IO 30 % of the time.
+        let breakdown = breakdown_of(
             &[cost_breakdown_run(1, 12_000.0, 80.0, 20.0, 50.0)],
             &[cost_breakdown_run(1, 20_000.0, 80.0, 20.0, 0.0)],
         );
-        assert_eq!(factors(&cost_breakdown)[..2], ["1.000", "1.000"]);
-        let logs: Vec<f64> = cost_breakdown.parts.iter().map(|part| part.factor.ln()).collect();
+        assert_eq!(factors(&breakdown)[..2], ["1.000", "1.000"]);
+        let logs: Vec<f64> = breakdown.parts.iter().map(|part| part.factor.ln()).collect();
         assert!((logs[2] / logs[3] - 3.0).abs() < 1e-9, "30 % against 10 %: {logs:?}");
-        assert!((cost_breakdown.parts[2].variant - 30.0).abs() < 1e-9);
+        assert!((breakdown.parts[2].variant - 30.0).abs() < 1e-9);
     }
 
     #[test]
@@ -270,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn without_every_figure_there_is_no_account() {
+    fn without_every_figure_there_is_no_breakdown() {
         let base = [cost_breakdown_run(1, 900.0, 700.0, 300.0, 100.0)];
         let mut new = base.to_vec();
         new[0].cost.host_iowait_us = None;

@@ -1,6 +1,7 @@
-//! `dbdyno agent` runs this host's part of each step. It serves the one conductor (the dbdyno that
-//! conducts the run) that started it, and ends with it. It measures what it used while a step ran:
-//! the CPU time of the process and of its load threads.
+//! `dbdyno agent` runs this host's part of each step. It serves one conductor, which is the dbdyno
+//! that conducts the run and has started the agent, and it ends with the conductor. While a step
+//! runs, it measures the CPU time of its process and of its load threads, and how long its control
+//! groups were throttled.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
@@ -34,20 +35,22 @@ use crate::plan::prepare::{self, tool};
 use crate::time::to_us;
 use crate::{host, limits, terminal};
 
-/// An agent ends after this time when no conductor has come. One handshake may take only a part of
-/// it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time after which an agent ends when no conductor has connected.
+const CONDUCTOR_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time for one TLS handshake. It is short, so that connections of other programs do not
+/// keep the conductor out.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Highest number of handshakes at the same time.
 const MOST_HANDSHAKES: usize = 128;
-/// Time without a message after which the conductor counts as gone. It sends one at least every 10
-/// s.
+/// Time without a message after which the conductor counts as gone. The conductor sends a message
+/// at least every 10 s.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Time after which an agent sends a sign of life when it has nothing else to send.
+/// Time after which an agent sends a heartbeat when it has nothing else to send.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// Listens, accepts one conductor, and does what it says until it is gone.
+/// Listens, accepts one conductor, and carries out its commands until it is gone.
 pub(crate) fn agent(listen: &str) -> Result<(), ExitError> {
+    /// The line of credentials may have this size. An endless line must not fill the memory.
     const MOST_BYTES: u64 = 1 << 20;
     let runtime = host::event_loop()?;
     let mut line = String::new();
@@ -62,17 +65,18 @@ pub(crate) fn agent(listen: &str) -> Result<(), ExitError> {
         let cannot = |error| ExitError::machine(format!("cannot listen on {listen}: {error}"));
         let listener = TcpListener::bind((listen, 0)).await.map_err(cannot)?;
         terminal::out(&format!("listening on {}", listener.local_addr().map_err(cannot)?))?;
-        let came = timeout(PATIENCE, conductor(&listener, &acceptor)).await;
-        let stream = came.map_err(|_| ExitError::machine("no conductor has come"))?;
-        // No second conductor may come.
+        let connected = timeout(CONDUCTOR_TIMEOUT, accept_conductor(&listener, &acceptor)).await;
+        let stream = connected.map_err(|_| ExitError::machine("no conductor has come"))?;
+        // A second conductor must not connect.
         drop(listener);
         serve(stream).await;
         Ok(())
     })
 }
 
-/// Returns the first connection that has the certificate. Several handshakes run at the same time.
-async fn conductor(listener: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpStream> {
+/// Returns the first connection that proves with its certificate that it is the conductor's.
+/// Several handshakes run at the same time, so that a slow one does not delay the conductor.
+async fn accept_conductor(listener: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpStream> {
     let mut handshakes = JoinSet::new();
     loop {
         tokio::select! {
@@ -106,18 +110,19 @@ async fn handshake(
     None
 }
 
-/// Does what the conductor says until the connection ends. The running step then ends too.
+/// Carries out the conductor's commands until the connection ends. The running step then ends too.
 async fn serve(stream: impl AsyncRead + AsyncWrite) {
-    let (say, sayings) = unbounded_channel();
+    let (say, messages) = unbounded_channel();
     let mut agent = Agent { zero: Instant::now(), say, running: None };
     agent.hello();
-    let message = |saying: Option<FromAgent>| saying.unwrap_or(FromAgent::Alive);
-    converse(stream, (SILENCE, PULSE), |order| agent.obey(order), sayings, message).await;
+    let or_alive = |message: Option<FromAgent>| message.unwrap_or(FromAgent::Alive);
+    converse(stream, (SILENCE, PULSE), |order| agent.apply(order), messages, or_alive).await;
 }
 
 struct Agent {
     /// Moment from which the agent counts its times.
     zero: Instant,
+    /// Queue of messages to the conductor.
     say: UnboundedSender<FromAgent>,
     running: Option<Running>,
 }
@@ -125,6 +130,7 @@ struct Agent {
 struct Running {
     commands: mpsc::Sender<StepCommand<Instant>>,
     warmup: Duration,
+    /// The readings at the beginning and at the end of the measured time.
     usage: Arc<Mutex<[Option<Usage>; 2]>>,
 }
 
@@ -136,7 +142,7 @@ impl Agent {
         let _ = self.say.send(FromAgent::Hello { tool: tool(), cpus, clock_source, boot_id });
     }
 
-    fn obey(&mut self, order: ToAgent) {
+    fn apply(&mut self, order: ToAgent) {
         match order {
             ToAgent::Ping { sent_ns } => {
                 let agent_ns = u64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -146,7 +152,7 @@ impl Agent {
             ToAgent::Word(command) => {
                 let zero = self.zero;
                 if let Some(running) = &self.running {
-                    running.obey(command.at(|ns| zero + Duration::from_nanos(ns)));
+                    running.apply(command.at(|ns| zero + Duration::from_nanos(ns)));
                 }
             }
             ToAgent::Alive => {}
@@ -169,7 +175,7 @@ impl Agent {
 }
 
 impl Running {
-    fn obey(&self, command: StepCommand<Instant>) {
+    fn apply(&self, command: StepCommand<Instant>) {
         match &command {
             StepCommand::Begin(at) => {
                 let (from, usage) = (*at + self.warmup, Arc::clone(&self.usage));
@@ -198,7 +204,7 @@ fn used(usage: &Mutex<[Option<Usage>; 2]>) -> Used {
     }
 }
 
-/// Runs a part of a step. The error is a sentence.
+/// Runs this host's part of a step. The error is a sentence for the conductor's user.
 fn run(
     task: &AgentTask,
     commands: mpsc::Receiver<StepCommand<Instant>>,
@@ -223,7 +229,7 @@ fn run(
     let spec = workload.spec(task.step);
     let (threads, cancel) = (load::threads(&plan), &AtomicBool::new(false));
     let client = LoadClient { load: &plan.load, login_key: None, seed: plan.seed, threads, cancel };
-    // The conductor ends a step that takes too long.
+    // The conductor ends a step that takes too long, so the agent sets no time cap.
     let step = Step { time_cap: None, ..client.step(&*workload, task.step, &spec) };
     let say = |message| {
         let _ = say.send(FromAgent::Said(message));
@@ -236,25 +242,29 @@ pub(super) fn unix_us() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
+/// How the names of load threads begin.
 const LOAD_THREAD: &str = "load-";
 
-/// Usage between two readings.
+/// What the agent's process used between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Used {
     pub(super) measured_us: u64,
     pub(super) cpu_us: u64,
-    /// CPU time of the load thread that had most to do.
+    /// CPU time of the busiest load thread: that with the largest sum of CPU time and run delay.
     pub(super) busiest_cpu_us: u64,
+    /// Time that the same thread was ready to run and waited for a CPU.
     pub(super) busiest_run_delay_us: u64,
     /// Throttling of the control group that was throttled longest.
     pub(super) throttled: Throttled,
 }
 
+/// One reading of what the agent's process has used since it started.
 #[derive(Debug, Clone)]
 pub(super) struct Usage {
     at: Instant,
     cpu: Duration,
-    /// Nanoseconds that each load thread was on a CPU, and that it waited for one.
+    /// By thread id: the nanoseconds that a load thread was on a CPU, and those that it waited for
+    /// one.
     threads: BTreeMap<String, [u64; 2]>,
     /// Throttling of each control group, the innermost first.
     throttled: Vec<Throttled>,
@@ -310,7 +320,8 @@ pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Returns what sets this host's time of day, as far as it can be seen.
+/// Returns what sets this host's time of day: chrony with its current offset, a PTP clock, or
+/// `unknown`.
 pub(super) fn clock_source() -> String {
     let tracking = ask(calling("chronyc").args(["-n", "tracking"])).ok();
     let tracking = tracking.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -328,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_thread_with_most_to_do_counts_and_one_that_came_later_does_not() {
+    fn the_busiest_thread_counts_and_one_that_started_later_does_not() {
         let at = Instant::now();
         let throttled = |us| Throttled { us, periods: 10 * us, throttled_periods: us / 2 };
         let usage = |seconds, threads: &[(&str, [u64; 2])]| Usage {

@@ -1,4 +1,4 @@
-//! `dbdyno report` reads a run's records and writes tables and charts.
+//! `dbdyno report` reads the records of one or more runs and writes tables and charts.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,9 @@ use crate::exit::ExitError;
 use crate::terminal;
 
 const TERMINAL: &str = "terminal";
-/// Format that is a folder of files, and not one text.
+/// The format whose output is a folder of files. Each other format writes one text.
 const PARQUET: &str = "parquet";
+/// Word that stands for the newest run directory, in place of a path.
 pub(super) const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
@@ -48,7 +49,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
         return parquet::one(args, &run, &findings);
     }
     if args.style == Style::Published {
-        return as_published(&dirs, args);
+        return write_published(&dirs, args);
     }
     let name = match asked {
         Some(name) => name,
@@ -69,20 +70,21 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
         _ => (format.render)(&findings),
     };
     terminal::deliver("report", &text, args.output.as_deref())?;
-    // The process ends here, so the memory is not freed. To free the millions of pieces of a large
-    // run one by one would take a tenth of its time.
+    // The process ends here, so the memory is not freed. Freeing a large run's millions of
+    // allocations one by one would take a tenth of the command's time.
     std::mem::forget((run, findings));
     Ok(())
 }
 
-/// Returns the named format, or the format of the one file ending that stands for no text.
+/// Returns the format that --format names. Without --format the result is Parquet when the output's
+/// ending asks for it, and otherwise `None`. The caller then decides by the ending.
 fn asked_format(args: &ReportArgs) -> Option<&str> {
     let is_parquet =
         || args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == PARQUET);
     args.format.as_deref().or_else(|| is_parquet().then_some(PARQUET))
 }
 
-/// Reads the runs that were named as one, and drops the variants that were not asked for.
+/// Reads the runs, joins them to one, and drops the variants that were not asked for.
 pub(super) fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), ExitError> {
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
     let first =
@@ -92,9 +94,9 @@ pub(super) fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Find
     Ok((run, findings))
 }
 
-/// Writes two pages: the published one at --output, and next to it the one with the details, unless
-/// it is not wanted.
-fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError> {
+/// Writes two pages: one in the published style at --output, and next to it one with the details.
+/// With --without-details it writes only the first.
+fn write_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError> {
     let is_page = |path: &&PathBuf| path.extension() == Some(OsStr::new("html"));
     let Some(path) = args.output.as_ref().filter(is_page) else {
         return Err(ExitError::usage("--style published writes two pages; name one with --output FILE.html"));
@@ -110,7 +112,8 @@ fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError> {
     terminal::deliver("report", &run_html(&findings, None), Some(&details))
 }
 
-/// Returns the run directory itself, or the newest one of `runs` for the word `latest`.
+/// Returns the run directory that `asked` names. For the word `latest` that is the newest one in
+/// the folder [`DEFAULT_OUT`].
 pub(super) fn directory(asked: &Path) -> Result<PathBuf, ExitError> {
     if asked.as_os_str() != LATEST || asked.exists() {
         return Ok(asked.to_owned());
@@ -120,7 +123,7 @@ pub(super) fn directory(asked: &Path) -> Result<PathBuf, ExitError> {
     })
 }
 
-/// Returns the part that was asked for. It is the summary unless a flag asks for more.
+/// Returns the part of the report that was asked for, which is the summary by default.
 fn part(args: &ReportArgs) -> ReportPart {
     match &args.section {
         Some(part) => *part,
@@ -130,8 +133,9 @@ fn part(args: &ReportArgs) -> ReportPart {
     }
 }
 
-/// Returns the format that a file's ending asks for, or `plain` without a file or an ending. An
-/// unknown ending is refused, because the file would hold what no one expects in it.
+/// Returns the format that the output file's ending asks for, or `plain` without a file or an
+/// ending. It refuses an unknown ending, because the file's content would not be what its name
+/// promises.
 pub(super) fn of_ending<T: Copy>(
     output: Option<&Path>,
     endings: &[(&str, T)],

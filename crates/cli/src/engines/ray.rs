@@ -1,5 +1,5 @@
-//! Provides nodes of a Ray cluster. Each task has all CPUs of its node. Ray has no interface for
-//! Rust, so a Python program speaks to it.
+//! Provides the nodes of a Ray cluster, and starts tasks on them. Each task has all CPUs of its
+//! node. Ray has no interface for Rust, so a Python program speaks to it.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -11,15 +11,16 @@ use dbdyno_db::server::{calling, start_detached};
 use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
 use crate::exit::ExitError;
 
-/// The Python program. Its first lines describe it.
+/// The Python program that speaks to Ray. Its first lines describe its commands.
 const PROGRAM: &str = include_str!("ray.py");
 
-/// Variable by which a cluster demands a token, and by which its user accepts that it does not.
+/// Environment variable for Ray's authentication mode. Nodes on which it is `token` demand a token.
+/// A dbdyno user who sets it to `disabled` accepts a cluster that demands none.
 const AUTH_MODE: &str = "RAY_AUTH_MODE";
 
 pub(super) struct Ray {
     address: String,
-    /// Nodes that have CPUs.
+    /// The nodes that have CPUs.
     nodes: Vec<RayNode>,
 }
 
@@ -29,18 +30,18 @@ struct RayNode {
     cpus: String,
     address: String,
     name: String,
-    /// Whether the cluster does what anyone asks for.
+    /// Whether the node demands no token, so that anyone who reaches it can run programs on it.
     is_open: bool,
 }
 
 impl Ray {
-    /// Finds the nodes of the cluster at `address` (`ray://HOST:PORT`), or of the one that Ray
-    /// itself finds: that of `RAY_ADDRESS`, or of this host. A cluster that is open to the network
-    /// is refused.
+    /// Finds the nodes of the cluster at `address` (`ray://HOST:PORT`). Without an address it takes
+    /// the cluster that Ray itself finds, from `RAY_ADDRESS` or on this host. It refuses a cluster
+    /// that is open to the network, unless the user accepts that.
     pub(super) fn find(address: Option<&str>) -> Result<Self, ExitError> {
         let address = address.unwrap_or("auto").to_owned();
-        let words = called(&address, ["nodes".to_owned()]);
-        let listed = printed(calling(&words[0]).args(&words[1..]).envs(of_ray())).map_err(|said| {
+        let words = command_line(&address, ["nodes".to_owned()]);
+        let listed = printed(calling(&words[0]).args(&words[1..]).envs(program_variables())).map_err(|said| {
             let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
             let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
             ExitError::machine(format!("cannot ask Ray for its nodes: {why}; {advice}"))
@@ -65,16 +66,17 @@ impl Ray {
     }
 }
 
-/// Returns nodes of a cluster that [`Ray::find`] accepts, each with its CPUs.
+/// Returns the command that reserves `hosts` nodes of a cluster with all their CPUs, and how to
+/// start a program on each. The cluster must be one that [`Ray::find`] accepts.
 pub(super) fn gang(address: Option<&str>, hosts: u32) -> Result<Gang, ExitError> {
     let Ray { address, .. } = Ray::find(address)?;
-    let words = called(&address, ["reserve".to_owned(), hosts.to_string()]);
+    let words = command_line(&address, ["reserve".to_owned(), hosts.to_string()]);
     let starting = move |key: &[&str]| {
         let [node] = key else { return None };
-        // The CPUs are reserved already.
-        Some(called(&address, ["stream", node, "0"].map(str::to_owned)))
+        // The program asks Ray for 0 CPUs, because the node's CPUs are reserved already.
+        Some(command_line(&address, ["stream", node, "0"].map(str::to_owned)))
     };
-    Ok(Gang { words, variables: of_ray(), starting: Box::new(starting) })
+    Ok(Gang { words, variables: program_variables(), starting: Box::new(starting) })
 }
 
 impl RayNode {
@@ -83,21 +85,22 @@ impl RayNode {
     }
 }
 
-fn called(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String> {
+/// Returns the command line that runs [`PROGRAM`] with these arguments.
+fn command_line(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut line = vec!["python3".to_owned(), "-c".to_owned(), PROGRAM.to_owned(), address.to_owned()];
     line.extend(words);
     line
 }
 
-/// Returns the variables for [`PROGRAM`], which tell how to reach Ray. It passes on to tasks those
-/// that are not Ray's.
-fn of_ray() -> Vec<(OsString, OsString)> {
+/// Returns the variables for [`PROGRAM`], among them Ray's own, which say how to reach Ray. The
+/// program passes on to tasks only those that are neither Ray's nor Python's.
+fn program_variables() -> Vec<(OsString, OsString)> {
     let is_of_ray = |name: &str| name == "PYTHONPATH" || name.starts_with("RAY_");
     let own = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_ray));
     variables().into_iter().chain(own).collect()
 }
 
-/// Returns the nodes that [`PROGRAM`] has printed, by name.
+/// Returns the nodes that [`PROGRAM`] has printed, sorted by name.
 fn nodes(listed: &str) -> Vec<RayNode> {
     let node = |line: &str| {
         let mut words = line.strip_prefix("node ")?.splitn(5, ' ').map(str::to_owned);
@@ -124,10 +127,10 @@ impl Launcher for Ray {
     ) -> Result<Child, ExitError> {
         let RayNode { id, cpus, name, .. } = &self.nodes[machine];
         let how = if is_piped { "stream" } else { "run" };
-        let mut line = called(&self.address, [how.to_owned(), id.clone(), cpus.clone()]);
+        let mut line = command_line(&self.address, [how.to_owned(), id.clone(), cpus.clone()]);
         line.extend((!is_piped).then(|| log.display().to_string()));
         line.extend_from_slice(words);
-        start_detached(&line, &of_ray(), log, is_piped).map_err(|error| cannot_start(name, &error))
+        start_detached(&line, &program_variables(), log, is_piped).map_err(|error| cannot_start(name, &error))
     }
 }
 

@@ -1,4 +1,5 @@
-//! One connection to a MySQL or MariaDB server, with its prepared statements.
+//! A session is one connection to a MySQL, MariaDB or Percona server. It runs statements and keeps
+//! those that it prepared.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,18 +16,20 @@ use crate::input::ReceiveLimits;
 use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Encryption, Param, Result, Session, Statement};
 
-/// First byte of each command.
+// A command begins with one of these bytes.
 const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
+const EXECUTE: u8 = 0x17;
 const CLOSE_STATEMENT: u8 = 0x19;
 
-/// Bytes in one packet of rows. The server reads each packet whole and refuses one beyond
-/// `max_allowed_packet`, which is at least 1 MiB.
-const PIECE: usize = 256 << 10;
+/// Bytes of rows in one packet of `LOAD DATA LOCAL INFILE`. The server reads each packet whole and
+/// refuses one beyond `max_allowed_packet`, whose default is at least 1 MiB.
+const ROWS_PACKET_BYTES: usize = 256 << 10;
 
-/// Statement for servers that have autocommit off. Otherwise a benchmark's, a check's or an
-/// upkeep's statement that no one commits would keep its locks and block the next one.
+/// Statement for servers whose default is autocommit off. Without it, statements that no one
+/// commits (a benchmark's, a check's, or upkeep's) would keep their locks and block the next
+/// statement.
 const AUTOCOMMIT: &str = "SET autocommit = 1";
 
 /// One connection to a MySQL, MariaDB or Percona server, over any byte stream.
@@ -79,7 +82,7 @@ impl MysqlSession {
         self.wire.stream().peer_pid()
     }
 
-    /// Whether the session was in a transaction at the end of the last answer that was no error.
+    /// Whether the session is in a transaction, according to the last answer that was not an error.
     pub fn in_transaction(&self) -> bool {
         self.wire.in_transaction
     }
@@ -130,7 +133,8 @@ impl MysqlSession {
         Ok(session)
     }
 
-    /// Sets what the server's own settings lack, before the first statement.
+    /// Runs a `SET` statement while the session opens. It corrects a setting for which the server
+    /// has another default.
     async fn set(&mut self, sql: &str) -> Result<(), MysqlFault> {
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         self.answer().await.map(drop)
@@ -221,7 +225,7 @@ impl<S: ByteStream> MysqlSession<S> {
         if !matches!(self.wire.scan(&mut scanner).await?, MysqlScanStep::LocalFile) {
             return Err(MysqlFault::Server(MysqlServerError::NoLocalFile));
         }
-        for piece in rows.chunks(PIECE) {
+        for piece in rows.chunks(ROWS_PACKET_BYTES) {
             self.wire.send_piece(piece).await?;
         }
         // An empty packet ends the file.
@@ -233,20 +237,21 @@ impl<S: ByteStream> MysqlSession<S> {
         }
     }
 
-    /// Counts through the answer to the statement that was sent.
+    /// Reads the answer to the statement that was sent. The rows are counted and not kept.
     async fn answer(&mut self) -> Result<Answer, MysqlFault> {
         let mut scanner = self.wire.scanner(self.agreed.form);
         match poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? {
-            MysqlScanStep::LocalFile => Err(self.without_file(scanner).await),
+            MysqlScanStep::LocalFile => Err(self.refuse_file(scanner).await),
             _ => Ok(scanner.answer()),
         }
     }
 
-    /// Ends the exchange after a statement that asks for a file, which is not sent. Returns the
-    /// statement's error.
-    async fn without_file(&mut self, mut scanner: MysqlScanner) -> MysqlFault {
+    /// Ends the exchange after the server asked for a file, which dbdyno does not send. Returns the
+    /// error of the statement.
+    async fn refuse_file(&mut self, mut scanner: MysqlScanner) -> MysqlFault {
         loop {
-            // An empty packet stands for no file. The server's result for that must still be read.
+            // `message` empties the buffer. An empty packet tells the server that there is no file,
+            // and its result for that must still be read.
             self.wire.message();
             if let Err(fault) = self.wire.reply().await {
                 return fault;
@@ -296,9 +301,6 @@ impl<S: ByteStream> MysqlSession<S> {
     }
 }
 
-/// `COM_STMT_EXECUTE`.
-const EXECUTE: u8 = 0x17;
-
 /// `MYSQL_TYPE_LONGLONG`, signed.
 const LONGLONG: u8 = 0x08;
 
@@ -314,8 +316,8 @@ pub(super) struct MysqlStatement {
     /// The server's number for the statement.
     pub(super) server_id: u32,
     pub(super) params: u16,
-    /// The parameter types that were last sent to the server, one byte per parameter. It is empty
-    /// when the server knows none.
+    /// The parameter types that were last sent to the server, one byte per parameter. The list is
+    /// empty when the server knows none.
     pub(super) types: Vec<u8>,
     pub(super) excerpt: String,
 }
@@ -331,10 +333,10 @@ impl MysqlStatement {
         if params.is_empty() {
             return;
         }
-        let nulls = out.len();
-        out.resize(nulls + params.len().div_ceil(8), 0);
+        let null_bits = out.len();
+        out.resize(null_bits + params.len().div_ceil(8), 0);
         for (index, _) in params.iter().enumerate().filter(|(_, param)| **param == Param::Null) {
-            out[nulls + index / 8] |= 1 << (index % 8);
+            out[null_bits + index / 8] |= 1 << (index % 8);
         }
         if self.knows_types_of(params) {
             out.push(0);
@@ -382,18 +384,18 @@ mod tests {
     }
 
     #[test]
-    fn types_go_with_the_first_execution_and_after_a_change_only() {
+    fn types_are_sent_with_the_first_execution_and_after_a_change_only() {
         let mut statement = prepared(2);
         let numbers = [Param::Int(-1), Param::Int(2)];
         let head = b"\x17\x05\0\0\0\0\x01\0\0\0\0";
         let minus_one_and_two = [[0xff; 8], [2, 0, 0, 0, 0, 0, 0, 0]].concat();
         let with_types = [&head[..], b"\x01\x08\0\x08\0", &minus_one_and_two].concat();
-        let without = [&head[..], b"\0", &minus_one_and_two].concat();
+        let without_types = [&head[..], b"\0", &minus_one_and_two].concat();
         assert_eq!(built(&mut statement, &numbers), with_types);
-        assert_eq!(built(&mut statement, &numbers), without);
+        assert_eq!(built(&mut statement, &numbers), without_types);
         let mixed = [Param::Text(b"ab".to_vec()), Param::Int(2)];
-        let text = [&head[..], b"\x01\xfd\0\x08\0\x02ab\x02\0\0\0\0\0\0\0"].concat();
-        assert_eq!(built(&mut statement, &mixed), text);
+        let with_new_types = [&head[..], b"\x01\xfd\0\x08\0\x02ab\x02\0\0\0\0\0\0\0"].concat();
+        assert_eq!(built(&mut statement, &mixed), with_new_types);
         assert_eq!(built(&mut statement, &numbers), with_types);
     }
 
@@ -414,6 +416,7 @@ mod tests {
         for (count, bytes) in [(1, 1), (8, 1), (9, 2), (600, 75)] {
             let params = vec![Param::Int(0); count];
             let length = built(&mut prepared(count as u16), &params).len();
+            // The head is followed by the NULL bits, the flag, the types and the values.
             assert_eq!(length, 10 + bytes + 1 + 2 * count + 8 * count, "{count}");
         }
     }

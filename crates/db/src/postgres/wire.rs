@@ -1,6 +1,6 @@
-//! Sends and receives messages over a byte stream, and reads the fields inside them. One output and
-//! one input buffer last for the session's whole life. A message has one byte for the kind, four
-//! for the length, and a body.
+//! Sends and receives PostgreSQL's messages over a byte stream, and reads the fields inside them. A
+//! message consists of one byte for the kind, four for the length, and a body. One output and one
+//! input buffer last for the session's whole life.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,14 +16,15 @@ use super::scan::{LONGEST_CONTROL, PostgresScanStep, PostgresScanner};
 use crate::input::{FIRST_SIZE, Input, ReceiveLimits};
 use crate::stream::{ByteStream, write_whole};
 
-/// Time for reading what a server said before it closed the connection. The text lies in the socket
-/// already, or never comes.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Time limit for reading the message that a server sent before it closed the connection. If there
+/// is such a message, it has arrived already.
+const CLOSING_MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The first event on a stream that is both written and read.
 enum Event {
     Sent(io::Result<usize>),
-    /// Nothing is held back any more. TLS may hold back what did not fit the socket.
+    /// The stream has sent all that was written. TLS may hold back bytes that the socket did not
+    /// accept.
     Flushed(io::Result<()>),
     Received(io::Result<usize>),
 }
@@ -55,7 +56,8 @@ impl<S: ByteStream> PostgresWire<S> {
         self.receive_limits = receive_limits;
     }
 
-    /// Subtracts what a row with so many values needs from what may be kept.
+    /// Subtracts from the receive limits what a kept row with `values` values takes besides their
+    /// bytes.
     pub(super) fn keep_row(&mut self, values: usize) -> Result<(), PostgresFault> {
         self.receive_limits.take_row(values).map_err(PostgresFault::TooLarge)
     }
@@ -64,7 +66,8 @@ impl<S: ByteStream> PostgresWire<S> {
         &self.stream
     }
 
-    /// Returns the buffer for the next messages, which [`PostgresWire::send`] or [`PostgresWire::reply`] sends.
+    /// Returns the empty buffer for the next messages. [`PostgresWire::send`] or
+    /// [`PostgresWire::reply`] sends them.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.output.clear();
         &mut self.output
@@ -75,9 +78,9 @@ impl<S: ByteStream> PostgresWire<S> {
         &mut self.output
     }
 
-    /// Sends the messages as a new request.
+    /// Checks what the server sent since its last answer, and sends the messages as a new request.
     pub(super) fn send(&mut self) -> impl Future<Output = Result<(), PostgresFault>> {
-        let checked = if self.input.is_empty() { Ok(()) } else { self.check_unasked() };
+        let checked = if self.input.is_empty() { Ok(()) } else { self.check_unsolicited() };
         self.send_checked(checked)
     }
 
@@ -96,13 +99,13 @@ impl<S: ByteStream> PostgresWire<S> {
 
     /// Sends the messages as part of the current exchange, and lets `scanner` process what arrives
     /// meanwhile. A server that reports each row stops reading rows when no one reads its reports.
-    /// The result says whether the answer is complete, which happens when the server refuses the
+    /// The result is `true` when the answer is complete already, because the server refuses the
     /// rest.
     pub(super) async fn reply_listening(
         &mut self,
         scanner: &mut PostgresScanner,
     ) -> Result<bool, PostgresFault> {
-        let mut complete = self.walk(scanner)?;
+        let mut complete = self.scan_arrived(scanner)?;
         if complete {
             return Ok(true);
         }
@@ -119,7 +122,7 @@ impl<S: ByteStream> PostgresWire<S> {
                 Event::Received(Ok(count)) => {
                     self.input.filled(count);
                     if !complete {
-                        complete = self.walk(scanner)?;
+                        complete = self.scan_arrived(scanner)?;
                     } else if self.input.len() > LONGEST_CONTROL {
                         return Err(PostgresFault::Malformed("more than notices after the end of an answer"));
                     }
@@ -131,7 +134,7 @@ impl<S: ByteStream> PostgresWire<S> {
     }
 
     /// Lets `scanner` process what has arrived. The result is `true` when the answer is complete.
-    fn walk(&mut self, scanner: &mut PostgresScanner) -> Result<bool, PostgresFault> {
+    fn scan_arrived(&mut self, scanner: &mut PostgresScanner) -> Result<bool, PostgresFault> {
         let (done, step) = scanner.scan(&self.input)?;
         self.input.take(done);
         if step == PostgresScanStep::Done {
@@ -140,8 +143,8 @@ impl<S: ByteStream> PostgresWire<S> {
         Ok(step == PostgresScanStep::Done)
     }
 
-    /// Writes the part of the messages after the first `sent` bytes. When the stream accepts
-    /// nothing, it reads instead.
+    /// Writes the messages from byte `sent` on. When the stream accepts nothing, this reads from it
+    /// instead.
     fn poll_event(&mut self, context: &mut Context<'_>, sent: usize) -> Poll<Event> {
         let stream = Pin::new(&mut self.stream);
         let event = match &self.output[sent..] {
@@ -158,11 +161,11 @@ impl<S: ByteStream> PostgresWire<S> {
 
     /// Checks what arrived after the last answer. Without a request a server may report only new
     /// parameters, notifications, notices and its own end.
-    fn check_unasked(&mut self) -> Result<(), PostgresFault> {
+    fn check_unsolicited(&mut self) -> Result<(), PostgresFault> {
         while let Some((kind, length)) = header(&self.input)? {
             match kind {
                 b'S' | b'A' | b'N' => {}
-                // The next answer begins with this error.
+                // The error stays in the input, so the next answer begins with it.
                 b'E' => return Ok(()),
                 _ => return Err(PostgresFault::Malformed("a message after the end of the last answer")),
             }
@@ -174,8 +177,8 @@ impl<S: ByteStream> PostgresWire<S> {
         Ok(())
     }
 
-    /// The reason why the server closed the connection, if it sent one: a shutdown, a kill, or an
-    /// idle timeout. Without this the user would only see a broken pipe.
+    /// Returns the reason that the server sent before it closed the connection, if any: a shutdown,
+    /// a kill, or an idle timeout. Without it the user would only see a broken pipe.
     async fn closing_message(&mut self) -> Option<PostgresFault> {
         let mut body = Vec::new();
         self.allow(ReceiveLimits::LOGIN);
@@ -193,13 +196,13 @@ impl<S: ByteStream> PostgresWire<S> {
                 }
             }
         };
-        tokio::time::timeout(LAST_WORDS, search).await.ok()?
+        tokio::time::timeout(CLOSING_MESSAGE_TIMEOUT, search).await.ok()?
     }
 
-    /// Does the same as [`PostgresWire::closing_message`], in the middle of an answer that `scanner` is
-    /// processing.
+    /// Does the same as [`PostgresWire::closing_message`] in the middle of an answer that `scanner`
+    /// is processing.
     async fn scanned_closing_message(&mut self, scanner: &mut PostgresScanner) -> Option<PostgresFault> {
-        match tokio::time::timeout(LAST_WORDS, self.scan(scanner)).await {
+        match tokio::time::timeout(CLOSING_MESSAGE_TIMEOUT, self.scan(scanner)).await {
             Ok(Err(
                 fault @ PostgresFault::Server(
                     PostgresServerError::Ended(_) | PostgresServerError::Reported(_),
@@ -214,8 +217,8 @@ impl<S: ByteStream> PostgresWire<S> {
         self.output.fill(0);
     }
 
-    /// Lets `scanner` process what has arrived, and reads more until it needs something other than
-    /// bytes.
+    /// Lets `scanner` process what has arrived, and reads more until it asks for something other
+    /// than more bytes.
     pub(super) async fn scan(
         &mut self,
         scanner: &mut PostgresScanner,
@@ -268,15 +271,16 @@ const LENGTH: usize = 4;
 
 /// Longest message that is accepted. No server sends a longer one, because its largest memory
 /// allocation is 1 GiB.
-const LONGEST: usize = 1 << 30;
+const LONGEST_MESSAGE: usize = 1 << 30;
 
-/// Appends a message with the kind `kind`. The closure writes its body.
+/// Appends a message of this kind, whose body the closure writes.
 pub(super) fn put(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(kind);
     put_sized(out, body);
 }
 
-/// Appends a message without a kind: its length, which counts itself, and what `body` writes.
+/// Appends a message without a kind, as a connection's first message is: its length, which counts
+/// itself, and what `body` writes.
 pub(super) fn put_sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; LENGTH]);
@@ -293,18 +297,19 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(0);
 }
 
-/// Kind and body length of the message that begins with `bytes`. The result is `None` while its
-/// header is incomplete.
+/// Returns the kind and the body length of the message that begins with `bytes`. The result is
+/// `None` while its header is incomplete.
 pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, PostgresFault> {
     let Some(&[kind, length @ ..]) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     let length = u32::from_be_bytes(length) as usize;
     match length.checked_sub(LENGTH) {
-        Some(body) if length <= LONGEST => Ok(Some((kind, body))),
+        Some(body) if length <= LONGEST_MESSAGE => Ok(Some((kind, body))),
         _ => Err(PostgresFault::Malformed("a message of an impossible length")),
     }
 }
 
-/// Bytes that are read from a body's front, with a check at each step.
+/// The rest of a message's body. Each read takes bytes from its front and fails when they are
+/// missing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PostgresReader<'a>(pub(super) &'a [u8]);
 
@@ -340,7 +345,7 @@ impl<'a> PostgresReader<'a> {
         Ok(text)
     }
 
-    /// Reads a row's value. `None` is NULL.
+    /// Reads one column's value from a row. `None` is NULL.
     pub(super) fn value(&mut self) -> Result<Option<&'a [u8]>, PostgresFault> {
         match self.u32()? {
             u32::MAX => Ok(None),
@@ -354,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_says_its_length_with_the_length_field_in_it() {
+    fn the_length_of_a_message_includes_the_length_field() {
         let mut out = b"before".to_vec();
         put(&mut out, b'Q', |body| put_text(body, b"SELECT 1"));
         put(&mut out, b'S', |_| {});

@@ -1,29 +1,29 @@
-//! Reads the end of a server's log, for error messages.
+//! Reads the end of a server's log, which error messages quote.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes that are read from the end. InnoDB on a full disk logs thousands of failed writes after
-/// the error that matters.
+/// Bytes that are read from the log's end. On a full disk, InnoDB logs thousands of failed writes
+/// after the error that matters.
 const TAIL_BYTES: u64 = 4 << 20;
 
 /// Last lines of a log that an error message shows.
 const LAST_LINES: usize = 15;
 
-/// Error lines that it shows from further above. MySQL 5.6 names a wrong option first and then logs
-/// at length how it shuts down.
+/// Error lines from above those last lines that an error message shows too. MySQL 5.6 names a wrong
+/// option first and then logs at length how it shuts down.
 const ERROR_LINES: usize = 5;
 
-/// Text that marks such an error line, in this order: for MariaDB and MySQL; for both where InnoDB
-/// gives up before a long dump; for PostgreSQL.
+/// Texts that mark an error line. MariaDB and MySQL use the first one, and the second one where
+/// InnoDB gives up and a long dump follows. PostgreSQL uses the third one.
 const ERRORS: [&str; 3] = ["[ERROR]", "Assertion failure", "FATAL:  "];
 
-/// Text that marks a full disk. MariaDB and MySQL then wait for someone to make room, and answer
+/// Texts that mark a full disk. MariaDB and MySQL then wait for someone to make room, and answer
 /// nothing.
 const NO_SPACE: [&str; 3] = ["Disk is full", "Disk full", "No space left on device"];
 
-/// The line that a PostgreSQL server logs for each login while it starts.
+/// The end of the line that a PostgreSQL server logs for each login that comes while it starts.
 const STARTING: &str = "FATAL:  the database system is starting up";
 
 /// The part of a log that belongs to one start.
@@ -31,18 +31,18 @@ pub(crate) struct LogPart<'a> {
     pub(crate) path: &'a Path,
     /// Bytes before this part, from earlier starts.
     pub(crate) start: u64,
-    /// dbdyno's own logins that were refused because the server was still starting. The same number
-    /// of log lines about such logins is left out, because they are no fault and of no interest.
+    /// Number of dbdyno's own logins that were refused because the server was still starting. That
+    /// many log lines about refused logins are left out, because they report no fault.
     pub(crate) refused_probes: usize,
 }
 
 impl<'a> LogPart<'a> {
-    /// The whole log, for a program that no one logs in to.
+    /// Returns the whole log, for a program that no one logs in to.
     pub(crate) fn whole(path: &'a Path) -> Self {
         Self { path, start: 0, refused_probes: 0 }
     }
 
-    /// Reads the end of this part.
+    /// Reads the end of this part, without the lines about dbdyno's own refused logins.
     fn read(&self) -> std::io::Result<String> {
         let mut file = File::open(self.path)?;
         let cut = file.metadata()?.len().saturating_sub(TAIL_BYTES);
@@ -50,18 +50,19 @@ impl<'a> LogPart<'a> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
-        // The first connections to a server are dbdyno's own. Where the start is cut off, the
-        // remaining lines come from other connections.
-        let mut own = if cut > self.start { 0 } else { self.refused_probes };
+        // The first logins to a server are dbdyno's own. Where the beginning of the part is cut
+        // off, the remaining lines are about other logins.
+        let mut own_left = if cut > self.start { 0 } else { self.refused_probes };
         let is_own = |line: &str| {
-            let is_own = own > 0 && line.trim_end().ends_with(STARTING);
-            own -= usize::from(is_own);
+            let is_own = own_left > 0 && line.trim_end().ends_with(STARTING);
+            own_left -= usize::from(is_own);
             is_own
         };
-        Ok(without(&text, is_own))
+        Ok(without_lines(&text, is_own))
     }
 
-    fn shown(&self, choose: impl FnOnce(&[&str]) -> String) -> String {
+    /// Returns what `choose` makes of the lines, or a sentence when there are none.
+    fn quoted(&self, choose: impl FnOnce(&[&str]) -> String) -> String {
         match self.read() {
             Ok(text) if text.trim().is_empty() => "(the log is empty)".to_owned(),
             Ok(text) => choose(&text.trim_end().lines().collect::<Vec<_>>()),
@@ -70,41 +71,43 @@ impl<'a> LogPart<'a> {
     }
 }
 
-fn without(text: &str, mut is_out: impl FnMut(&str) -> bool) -> String {
-    text.split_inclusive('\n').filter(|line| !is_out(line)).collect()
+fn without_lines(text: &str, mut is_omitted: impl FnMut(&str) -> bool) -> String {
+    text.split_inclusive('\n').filter(|line| !is_omitted(line)).collect()
 }
 
-/// The log's current length, which separates earlier servers' lines from this one's. It is 0 when
-/// there is no log.
+/// Returns the log's current length in bytes, or 0 when there is no log. What comes after this
+/// belongs to the start that follows.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// The last `lines` lines, or a sentence when there are none.
+/// Returns the last `lines` lines, or a sentence when there are none.
 pub(crate) fn tail(part: &LogPart<'_>, lines: usize) -> String {
-    part.shown(|all| all[all.len().saturating_sub(lines)..].join("\n"))
+    part.quoted(|all| all[all.len().saturating_sub(lines)..].join("\n"))
 }
 
-/// The end of the log: the last lines, preceded by the last of the earlier errors.
+/// Returns the last lines, preceded by the last error lines from above them.
 pub(crate) fn reason(part: &LogPart<'_>) -> String {
-    part.shown(|all| {
+    part.quoted(|all| {
         let (before, last) = all.split_at(all.len().saturating_sub(LAST_LINES));
         let errors: Vec<&str> =
-            before.iter().copied().filter(|line| ERRORS.iter().any(|mark| line.contains(mark))).collect();
+            before.iter().copied().filter(|line| ERRORS.iter().any(|marker| line.contains(marker))).collect();
         let errors = &errors[errors.len().saturating_sub(ERROR_LINES)..];
         let gap: &[&str] = if errors.is_empty() { &[] } else { &["[...]"] };
         [errors, gap, last].concat().join("\n")
     })
 }
 
-/// The last error lines, and the lines about a full disk.
+/// Returns the last lines that mark an error or a full disk, preceded by the first line about a
+/// full disk if it lies above them.
 pub(crate) fn errors(part: &LogPart<'_>) -> Option<String> {
     let text = part.read().ok()?;
-    let marks: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();
-    let lines: Vec<&str> = text.lines().filter(|line| marks.iter().any(|mark| line.contains(mark))).collect();
+    let markers: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();
+    let lines: Vec<&str> =
+        text.lines().filter(|line| markers.iter().any(|marker| line.contains(marker))).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(ERROR_LINES));
     // Among thousands of failed writes, the first one says what went wrong.
-    let first = before.iter().find(|line| NO_SPACE.iter().any(|mark| line.contains(mark)));
+    let first = before.iter().find(|line| NO_SPACE.iter().any(|marker| line.contains(marker)));
     let lines: Vec<&str> = first.into_iter().chain(last).copied().collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
@@ -114,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_shown_and_an_empty_or_absent_log_is_said() {
+    fn the_last_lines_are_shown_and_an_empty_or_absent_log_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
         assert!(tail(&LogPart::whole(&path), 2).starts_with("(the log cannot be read"));
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_shows_errors_of_this_start_that_many_lines_follow() {
+    fn the_reason_shows_errors_of_this_start_from_above_the_last_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
         let earlier = "[ERROR] of an earlier start\n";
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn of_refused_logins_only_as_many_are_left_out_as_dbdyno_has_made() {
+    fn as_many_refused_logins_are_left_out_as_dbdyno_made() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
         let earlier = format!("{STARTING}\n");

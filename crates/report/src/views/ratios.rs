@@ -1,4 +1,5 @@
-//! Table of ratios to the base, with intervals, verdicts, and the words that explain them.
+//! Makes the table of ratios to the base, with their intervals and verdicts, and the note that
+//! explains them.
 
 use dbdyno_analyse::{CONFIDENCE, LEVEL, StepFindings, Verdict};
 use dbdyno_model::Colours;
@@ -8,7 +9,7 @@ use super::{Scope, explained, of_ratios};
 use crate::document::{Table, Tone};
 use crate::words::{RATIO_TABLES, TIMES_TABLE, listed};
 
-/// Makes the tables. A single variant has no ratios except to itself.
+/// Makes the table, or none for a single variant, whose only ratio would be to itself.
 pub(crate) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let variants = scope.variants();
     if variants.len() < 2 {
@@ -26,9 +27,9 @@ pub(crate) fn tables(scope: Scope<'_>) -> Vec<Table> {
 /// Explains what the ratios are, over how many blocks, and what their intervals and verdicts mean.
 fn note(scope: Scope<'_>) -> String {
     let variants = || scope.steps().flat_map(|step| &step.variants);
-    let judged = variants().filter_map(|variant| variant.to_base.ratio.as_ref());
+    let ratios = variants().filter_map(|variant| variant.to_base.ratio.as_ref());
     let blocks: Vec<usize> =
-        judged.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
+        ratios.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
     let what = match scope.are_times() {
         true => format!(
             "Seconds divided by the seconds of {} in the same block: below 1 is faster; > and < are bounds, where a \
@@ -108,7 +109,7 @@ mod tests {
     use crate::fixture::{of_steps, pair};
     use crate::views::testing::scope;
 
-    /// Makes findings with one step per ratio of the second variant.
+    /// Makes findings of two variants. Each step has one of `ratios` as the second variant's ratio.
     fn findings(ratios: &[f64], blocks: usize) -> Findings {
         of_steps(ratios.iter().map(|ratio| pair("l.i0", *ratio, blocks)).collect())
     }
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_that_stalled_is_red_and_says_where() {
+    fn a_stalled_variant_is_red_and_its_note_names_the_blocks() {
         let mut findings = findings(&[1.3, 2.5, 0.8], 3);
         let to_base = &mut findings.workloads[0].steps[0].variants[1].to_base;
         to_base.zero_rates = ZeroRates { stalled: vec![2, 3], base_stalled: Vec::new(), blocks: 5 };

@@ -1,4 +1,5 @@
-//! The connections of one client in one step: those that insert, delete, index and query.
+//! The connection tasks of one client in one step of the Insert Benchmark. They insert, delete,
+//! build indexes and query.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -27,8 +28,8 @@ pub(crate) struct Client {
     pub(crate) number: u32,
     /// Index of the step.
     pub(crate) step: usize,
-    /// Rows that earlier steps have for this client, whatever became of them. This is part of the
-    /// address of a row.
+    /// Rows that earlier steps planned to insert for this client, whatever became of them. The time
+    /// in a row can depend on this number.
     pub(crate) rows_before: u64,
     pub(crate) rows_in_table: u64,
     pub(crate) rows_per_commit: u32,
@@ -54,43 +55,46 @@ pub(crate) fn of_client(client: &Client, step: &ClientPart) -> Tasks<AnyTask> {
     let writes = Limit::Operations(step.inserts);
     let coupling = step.deletes.then(|| Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD)));
     let side = |side| coupling.as_ref().map(|coupling| (Arc::clone(coupling), side));
-    // The deleter's cursor, from which point queries draw upwards. It is 0 until the first delete, as
-    // in the original.
+    // The deleter's cursor is the lowest id that point queries draw. It is 0 until the first
+    // delete, as in the original.
     let cursor = Arc::new(AtomicI64::new(0));
     let mut tasks = Vec::new();
-    for (number, kind) in kinds(step).into_iter().enumerate() {
-        let of = client.clone();
+    for (kind_index, kind) in kinds(step).into_iter().enumerate() {
+        let task_client = client.clone();
         let task =
-            |arrivals, limit| TaskSpec { kind: number, ..TaskSpec::new(client.number, arrivals, limit) };
-        let reads = || TaskSpec { role: Role::Follows, ..task(Arrivals::Closed, Limit::UntilClientEnds) };
+            |arrivals, limit| TaskSpec { kind: kind_index, ..TaskSpec::new(client.number, arrivals, limit) };
+        let query_spec =
+            || TaskSpec { role: Role::Follows, ..task(Arrivals::Closed, Limit::UntilClientEnds) };
         match kind {
             TaskKind::Index => {
                 let (capabilities, count) =
                     (&setup.context.database_server.capabilities, setup.options.secondary_indexes);
                 let statements = sql::create_indexes(&client.table(), capabilities, count);
                 let spec = task(Arrivals::Closed, Limit::Operations(statements.len() as u64));
-                tasks.push(planned(spec, move || AnyTask::Index(IndexTask::new(&of, statements))));
+                tasks.push(planned(spec, move || AnyTask::Index(IndexTask::new(&task_client, statements))));
             }
             TaskKind::Insert => {
                 let spec = TaskSpec { coupling: side(Side::Left), ..task(arrivals.clone(), writes) };
-                tasks.push(planned(spec, move || AnyTask::Insert(InsertTask::new(&of))));
+                tasks.push(planned(spec, move || AnyTask::Insert(InsertTask::new(&task_client))));
             }
             TaskKind::Delete => {
-                // The deleter does not decide when the window ends. Deletes keep within a few
-                // statements of the inserts, and the rate is one of inserts. If a deleter's end were
-                // the window's, a short step could count no inserts.
+                // The deleter does not decide when the window ends, because the rate counts
+                // inserts. Deletes keep within a few statements of the inserts. If the window ended
+                // with the deleter, a short step could count no inserts.
                 let deletes = task(arrivals.clone(), writes);
                 let spec = TaskSpec { role: Role::Follows, coupling: side(Side::Right), ..deletes };
                 let cursor = Arc::clone(&cursor);
-                tasks.push(planned(spec, move || AnyTask::Delete(DeleteTask::new(&of, cursor))));
+                tasks.push(planned(spec, move || AnyTask::Delete(DeleteTask::new(&task_client, cursor))));
             }
             TaskKind::Range => tasks.extend((0..setup.options.query_connections).map(|connection| {
-                let of = of.clone();
-                planned(reads(), move || AnyTask::Range(RangeTask::new(&of, connection)))
+                let task_client = task_client.clone();
+                planned(query_spec(), move || AnyTask::Range(RangeTask::new(&task_client, connection)))
             })),
             TaskKind::Point => tasks.extend((0..setup.options.query_connections).map(|connection| {
-                let (of, cursor) = (of.clone(), Arc::clone(&cursor));
-                planned(reads(), move || AnyTask::Point(PointTask::new(&of, connection, cursor)))
+                let (task_client, cursor) = (task_client.clone(), Arc::clone(&cursor));
+                planned(query_spec(), move || {
+                    AnyTask::Point(PointTask::new(&task_client, connection, cursor))
+                })
             })),
         }
     }
@@ -150,10 +154,10 @@ impl ConnectionTask for InsertTask {
     }
 }
 
-/// Where the time is in [`InsertBuilder::row_head`].
+/// The bytes of [`InsertBuilder::row_head`] that hold the time.
 const TIME: std::ops::Range<usize> = 2..21;
 
-/// Writes INSERT `number` of a client in a step as text or as parameters.
+/// Writes the INSERT statements of a client in a step, by their number, as text or as parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct InsertBuilder {
     prefix: String,
@@ -161,7 +165,7 @@ pub(crate) struct InsertBuilder {
     rows_before: u64,
     rows_per_commit: u32,
     clock: crate::insert_benchmark::options::Clock,
-    /// The second that `row_head` holds. Most statements share it with the one before.
+    /// The second that `row_head` holds. Most statements have the same one as the statement before.
     second: i64,
     /// The beginning of a row, `('YYYY-MM-DD HH:MM:SS',`.
     row_head: [u8; 23],
@@ -181,8 +185,8 @@ impl InsertBuilder {
         }
     }
 
-    /// Writes the whole statement. `price` is written with two decimals into its integer column, as the
-    /// original does.
+    /// Writes the whole statement `number`. The integer column `price` gets a number with two
+    /// decimals, as in the original.
     pub(crate) fn text(&mut self, number: u64, out: &mut Vec<u8>) {
         self.set_time(number);
         out.clear();
@@ -205,7 +209,7 @@ impl InsertBuilder {
         out.pop();
     }
 
-    /// Writes six parameters per row. The texts that are already there are reused.
+    /// Writes six parameters per row of statement `number`. It reuses the texts that are in `out`.
     pub(crate) fn params(&mut self, number: u64, out: &mut Vec<Param>) {
         self.set_time(number);
         out.resize(self.rows_per_commit as usize * 6, Param::Int(0));
@@ -226,8 +230,7 @@ impl InsertBuilder {
         if self.second != second {
             let time = jiff::Timestamp::from_second(second).unwrap_or_default();
             let text = time.strftime("%Y-%m-%d %H:%M:%S").to_string();
-            // Times of a run lie between the years 1000 and 9999, so that the length is always the
-            // same.
+            // The years of a run's times have four digits, so the length is always the same.
             if text.len() == TIME.len() {
                 self.row_head[TIME].copy_from_slice(text.as_bytes());
             }
@@ -280,8 +283,8 @@ impl ConnectionTask for DeleteTask {
     async fn prepare(&mut self, _number: u64, notes: &mut Notes) -> Result<(), Failure> {
         if self.cursor.must_look_up() {
             let sql = sql::extreme(&self.client.table(), "min");
-            let least = self.connection.lookup("min_id", &sql, notes).await?;
-            self.cursor.set(least);
+            let lowest = self.connection.lookup("min_id", &sql, notes).await?;
+            self.cursor.set(lowest);
         }
         let from = self.cursor.next();
         self.published.store(self.cursor.position, Ordering::Release);
@@ -308,10 +311,10 @@ impl ConnectionTask for DeleteTask {
 
 /// Where the next delete begins.
 ///
-/// Round 0 looks up the lowest id, and so does every (resync + 1)th round after it. With a resync of 0
-/// only round 0 does. Between look-ups the cursor advances by the rows deleted, as if ids had no gaps.
-/// LIMIT makes each delete take existing rows all the same, so a gap only makes the cursor lag until
-/// the next look-up.
+/// A round is one delete. Round 0 looks up the lowest id, and so does every (resync + 1)th round
+/// after it. With a resync of 0 only round 0 does. Between look-ups the cursor advances by the rows
+/// deleted, as if ids had no gaps. LIMIT makes each delete take existing rows all the same, so a
+/// gap only makes the cursor lag until the next look-up.
 #[derive(Debug)]
 struct Cursor {
     resync: u32,
@@ -338,14 +341,14 @@ impl Cursor {
         self.left = None;
     }
 
-    /// Takes over the lowest id. An empty table leaves the cursor where it is.
-    fn set(&mut self, least: Option<i64>) {
-        self.position = least.unwrap_or(self.position);
+    /// Moves the cursor to the lowest id. An empty table leaves it where it is.
+    fn set(&mut self, lowest: Option<i64>) {
+        self.position = lowest.unwrap_or(self.position);
         // This is one more than the resync count, because `next` subtracts one for this round too.
         self.left = Some(self.resync + 1);
     }
 
-    /// Returns the start of the next delete. It moves the cursor on.
+    /// Returns the id at which the next delete begins, and moves the cursor on.
     fn next(&mut self) -> i64 {
         let from = self.position;
         self.position += self.rows;
@@ -360,8 +363,9 @@ pub struct IndexTask {
     connection: Connection,
     insert: InsertBuilder,
     statements: Vec<String>,
-    /// Rows that count for this client: those in its table before the INSERT, and for client 1 also
-    /// those of the INSERT. The original credits one INSERT, however many clients make one.
+    /// Rows that count for this client: those that its table had before the step's INSERT, and for
+    /// client 1 also the rows of that INSERT. The original counts only one client's INSERT,
+    /// although each client makes one.
     rows: u64,
 }
 
@@ -382,7 +386,8 @@ impl ConnectionTask for IndexTask {
         self.connection.open_to_insert().await
     }
 
-    /// The INSERT comes before the first index. It is part of the step's time, and noted separately.
+    /// Inserts once before the first index. The INSERT is part of the step's time, and its own time
+    /// is noted separately.
     async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
         if number == 0 {
             let mut sql = Vec::new();
@@ -394,8 +399,8 @@ impl ConnectionTask for IndexTask {
         Ok(())
     }
 
-    /// All rows count once, with the last statement. The rate is therefore rows indexed, not rows times
-    /// indexes.
+    /// Builds one index. All rows count once, with the last statement, so the rate is in rows, and
+    /// not in rows times indexes.
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let sql = self.statements[index].as_bytes();
@@ -416,7 +421,8 @@ pub struct PointTask {
     draws: PointDraws,
     cursor: Arc<AtomicI64>,
     greatest: i64,
-    /// Whether ids have more than 32 bits.
+    /// Whether the prepared statement declares its ids wider than `int`, because 32 bits no longer
+    /// hold them.
     wide: bool,
     prefix: String,
     statement: Option<Statement>,
@@ -499,7 +505,8 @@ impl ConnectionTask for PointTask {
     }
 }
 
-/// Ids of each query. They are independent uniform draws, so duplicates are possible.
+/// Draws the ids of each point query. The draws are independent and uniform, so an id may occur
+/// twice.
 #[derive(Debug)]
 pub(crate) struct PointDraws {
     stream: Philox,
@@ -518,15 +525,15 @@ impl PointDraws {
         }
     }
 
-    /// Writes the ids of query `number`, uniform from `least` to `greatest` − 1.
-    pub(crate) fn at(&self, number: u64, least: i64, greatest: i64, out: &mut Vec<i64>) {
-        let width = u64::try_from(greatest - least).unwrap_or(0).max(1);
+    /// Writes the ids of query `number`, uniform from `lowest` to `highest` − 1.
+    pub(crate) fn at(&self, number: u64, lowest: i64, highest: i64, out: &mut Vec<i64>) {
+        let width = u64::try_from(highest - lowest).unwrap_or(0).max(1);
         out.clear();
         for pair in 0..self.ids.div_ceil(2) {
             // One draw of 128 bits serves two ids.
             let [a, b, c, d] = self.stream.at(self.client, number, (self.connection << 16) | pair);
-            out.push(least + draw_below_u64(a, b, width) as i64);
-            out.push(least + draw_below_u64(c, d, width) as i64);
+            out.push(lowest + draw_below_u64(a, b, width) as i64);
+            out.push(lowest + draw_below_u64(c, d, width) as i64);
         }
         out.truncate(self.ids as usize);
     }
@@ -605,14 +612,14 @@ impl ConnectionTask for RangeTask {
     }
 }
 
-/// Kind and parameter of each query. The kind is drawn again each time, with equal chances.
+/// Draws the kind and the parameter of each range query. All kinds have equal chances each time.
 #[derive(Debug)]
 pub(crate) struct RangeDraws {
     stream: Philox,
     client: u32,
     connection: u32,
     kinds: u32,
-    /// Parameter domains by kind.
+    /// By kind, the number of values that the parameter can have. They begin at 0.
     domains: [u32; 3],
 }
 
@@ -628,7 +635,7 @@ impl RangeDraws {
         }
     }
 
-    /// Returns the index into [`RANGES`] and parameter of query `number`.
+    /// Returns the kind of query `number`, as an index into [`RANGES`], and its parameter.
     pub(crate) fn at(&self, number: u64) -> (u32, u32) {
         let [kind, value, ..] = self.stream.at(self.client, number, self.connection << 16);
         let kind = draw_below(kind, self.kinds);
@@ -654,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_id_is_looked_up_on_round_0_and_every_1001_rounds() {
+    fn the_lowest_id_is_looked_up_in_round_0_and_every_1001_rounds() {
         assert_eq!(lookup_rounds(1000, 3004), [0, 1001, 2002, 3003]);
     }
 
@@ -664,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_advances_by_ids_and_follows_the_lookup_beyond_31_bits() {
+    fn the_cursor_advances_by_rows_and_follows_a_lookup_beyond_31_bits() {
         let mut cursor = Cursor::new(1, 5);
         cursor.set(Some(3_000_000_000));
         assert_eq!(
