@@ -1,9 +1,9 @@
-//! TLS for connections: the requested settings, their files, which are loaded once, and the
-//! handshake over a connected stream. Also says in words why a handshake failed, and hashes the
-//! server's certificate for channel binding.
+//! Encrypts connections with TLS. It loads the files that the settings name once, makes the
+//! handshake over a connected stream, says in words why a handshake failed, and hashes the server's
+//! certificate for channel binding.
 //!
-//! rustls supports only TLS 1.2 and 1.3. Every connection makes a full handshake. Sessions are not
-//! resumed, so that the thousandth connection costs as much as the first.
+//! rustls supports only TLS 1.2 and 1.3. TLS sessions are not resumed: every connection makes a
+//! full handshake, so that the thousandth connection costs as much as the first.
 
 #[cfg(test)]
 #[path = "tls/tests/testing.rs"]
@@ -71,12 +71,12 @@ pub(crate) enum TlsFault {
 }
 
 impl Tls {
-    /// The requested settings.
+    /// Returns the requested settings.
     pub fn settings(&self) -> &TlsSettings {
         &self.0.settings
     }
 
-    /// What the connections made with these settings agreed on.
+    /// Returns the log of the encryption that connections with these settings agreed on.
     pub fn log(&self) -> &ConnectionLog {
         &self.0.log
     }
@@ -159,13 +159,14 @@ impl Tls {
                     name: cert.display().to_string(),
                 })
             }
-            (Some(cert), None) => return Err(alone("certificate", cert, "key")),
-            (None, Some(key)) => return Err(alone("key", key, "certificate")),
+            (Some(cert), None) => return Err(without_other("certificate", cert, "key")),
+            (None, Some(key)) => return Err(without_other("key", key, "certificate")),
         };
         Self::assembled(settings, roots, identity).map(Some)
     }
 
-    /// Does the same from memory. The result is `None` for [`TlsMode::Off`].
+    /// Does the same as [`Self::load`] with certificates and a key in memory. The result is `None`
+    /// for [`TlsMode::Off`].
     pub fn of_pem(mode: TlsMode, pem: &TlsPem) -> Result<Option<Self>> {
         if mode == TlsMode::Off {
             return Ok(None);
@@ -182,7 +183,8 @@ impl Tls {
         Self::assembled(settings, (mode == TlsMode::Verify).then_some(roots), Some(identity)).map(Some)
     }
 
-    /// Builds the client. Without `roots` it verifies no server, so any server may answer.
+    /// Builds the client's configuration. Without `roots` it verifies no server, so any server may
+    /// answer.
     fn assembled(
         settings: TlsSettings,
         roots: Option<RootCertStore>,
@@ -194,7 +196,9 @@ impl Tls {
             .map_err(wrong)?;
         let trusting = match roots {
             Some(roots) => versions.with_webpki_verifier(verifier(roots, &provider)?),
-            None => versions.dangerous().with_custom_certificate_verifier(Arc::new(Anyone::new(&provider))),
+            None => {
+                versions.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer::new(&provider)))
+            }
         };
         let mut config = match identity {
             None => trusting.with_no_client_auth(),
@@ -211,7 +215,7 @@ fn wrong(why: impl Display) -> DbError {
     DbError::new(Class::Fatal, "", format!("TLS: {why}"))
 }
 
-fn alone(what: &str, path: &Path, other: &str) -> DbError {
+fn without_other(what: &str, path: &Path, other: &str) -> DbError {
     wrong(format_args!("the client {what} {} needs its {other} file too", path.display()))
 }
 
@@ -227,7 +231,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     }
 }
 
-/// The authorities in `ca`, or those that this machine trusts.
+/// Returns the authorities in `ca`, or those that this machine trusts.
 fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     match ca {
@@ -256,15 +260,15 @@ fn verifier(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<
 
 /// A verifier that accepts every certificate. The server must still have the certificate's key.
 #[derive(Debug)]
-struct Anyone(WebPkiSupportedAlgorithms);
+struct AnyServer(WebPkiSupportedAlgorithms);
 
-impl Anyone {
+impl AnyServer {
     fn new(provider: &CryptoProvider) -> Self {
         Self(provider.signature_verification_algorithms)
     }
 }
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AnyServer {
     fn verify_server_cert(
         &self,
         _certificate: &CertificateDer<'_>,
@@ -299,8 +303,8 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-/// Why TLS failed. The result is `None` when the connection broke instead. `host` is the name that
-/// the certificate had to be for.
+/// Says why TLS failed. The result is `None` when the connection broke instead. `host` is the name
+/// that the certificate had to be for.
 pub(crate) fn explain(error: &io::Error, host: &str) -> Option<String> {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return Some(
@@ -309,13 +313,13 @@ pub(crate) fn explain(error: &io::Error, host: &str) -> Option<String> {
                 .to_owned(),
         );
     }
-    error.get_ref()?.downcast_ref::<Error>().map(|error| sentence(error, host))
+    error.get_ref()?.downcast_ref::<Error>().map(|error| explanation(error, host))
 }
 
-fn sentence(error: &Error, host: &str) -> String {
+fn explanation(error: &Error, host: &str) -> String {
     match error {
         Error::InvalidCertificate(why) => {
-            format!("the server's certificate was not accepted: {}", certificate(why, host))
+            format!("the server's certificate was not accepted: {}", certificate_problem(why, host))
         }
         Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13)
         | Error::AlertReceived(AlertDescription::ProtocolVersion) => {
@@ -341,7 +345,7 @@ fn sentence(error: &Error, host: &str) -> String {
     }
 }
 
-fn certificate(why: &CertificateError, host: &str) -> String {
+fn certificate_problem(why: &CertificateError, host: &str) -> String {
     match why {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
             "it is not for {host} (only names and addresses in its subjectAltName count); use one that is, or the mode \
@@ -368,7 +372,7 @@ fn certificate(why: &CertificateError, host: &str) -> String {
 type Hash = fn(&[u8]) -> Vec<u8>;
 
 /// Signature algorithms by the bytes of their object identifiers, with each one's hash. SHA-256
-/// replaces MD5 and SHA-1, as the RFC says. An algorithm without one fixed hash (Ed25519,
+/// replaces MD5 and SHA-1, as RFC 5929 says. An algorithm without one fixed hash (Ed25519,
 /// RSASSA-PSS) is missing, because the RFC leaves it open and servers differ.
 const ALGORITHMS: &[(&[u8], Hash)] = &[
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04], SHA256), // md5WithRSAEncryption
@@ -386,16 +390,17 @@ const SHA256: Hash = |certificate| Sha256::digest(certificate).to_vec();
 const SHA384: Hash = |certificate| Sha384::digest(certificate).to_vec();
 const SHA512: Hash = |certificate| Sha512::digest(certificate).to_vec();
 
-/// The hash of the server's certificate (DER) that both sides put into their proofs. It is `None`
-/// when the RFC defines none for it.
+/// Returns the hash of the server's certificate (DER) for the channel binding
+/// `tls-server-end-point`. Client and server both put it into their SCRAM proofs. The result is
+/// `None` when RFC 5929 defines no hash for the certificate.
 pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let oid = signature_algorithm(certificate)?;
     let (_, hash) = ALGORITHMS.iter().find(|(known, _)| *known == oid)?;
     Some(hash(certificate))
 }
 
-/// The object identifier in `Certificate { tbsCertificate, signatureAlgorithm { algorithm, .. },
-/// signature }`.
+/// Returns the object identifier of the signature's algorithm. A certificate is
+/// `Certificate { tbsCertificate, signatureAlgorithm { algorithm, .. }, signature }`.
 fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     const SEQUENCE: u8 = 0x30;
     const OBJECT_IDENTIFIER: u8 = 0x06;
@@ -405,8 +410,8 @@ fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     Some(der_element(algorithm, OBJECT_IDENTIFIER)?.0)
 }
 
-/// The contents of the DER element with the type `tag` at the front of `der`, and the bytes after
-/// it.
+/// Returns the contents of the DER element with the type `tag` at the front of `der`, and the bytes
+/// after it.
 pub(crate) fn der_element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     let (&short, rest) = rest.split_first()?;
@@ -435,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_server_is_known_by_what_it_lacks() {
+    fn a_server_that_refuses_tls_1_2_and_1_3_is_said_to_speak_neither() {
         let error = io::Error::other(Error::AlertReceived(AlertDescription::ProtocolVersion));
         insta::assert_snapshot!(explain(&error, "h").expect("of TLS"), @"the server speaks neither TLS 1.2 nor 1.3, and nothing older is spoken here; leave tls out, or use a server built with a newer TLS library");
     }
@@ -456,16 +461,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_has_no_hash() {
+    fn a_truncated_certificate_has_no_hash() {
         let certificate = signed_with(&PKCS_ECDSA_P256_SHA256);
-        // A truncated certificate gives no hash.
         for end in 0..certificate.len() {
             assert_eq!(server_end_point(&certificate[..end]), None, "{end}");
         }
     }
 
     #[test]
-    fn an_element_is_taken_only_whole_and_of_its_kind() {
+    fn a_der_element_is_read_only_if_it_is_complete_and_of_the_expected_type() {
         assert_eq!(der_element(b"\x30\x02abrest", 0x30), Some((&b"ab"[..], &b"rest"[..])));
         let long = [&[0x30, 0x82, 0x01, 0x00][..], &[7; 256]].concat();
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Steps as summaries for a reader: what each is for, what it sends, with which parameters. They are
-//! made from the same descriptions that runs record.
+//! Summarises a workload's steps for a reader: what each step is for, which statements it sends,
+//! and with which parameters. The summaries are made from the same descriptions that runs record.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct WorkloadSummary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepSummary {
     pub step: String,
-    /// The step's name in published tables, where that is another one.
+    /// The step's name in published tables, if that name differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published_as: Option<String>,
     /// What the step is for, in a sentence.
@@ -32,7 +32,7 @@ pub struct StepSummary {
     pub parameters: String,
     /// What its rate counts, such as `queries/s`.
     pub rate: String,
-    /// What its name hides. It is empty when the name hides nothing.
+    /// What a reader may get wrong about the step or its rate. It is empty when there is nothing.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pitfall: String,
     /// The groups over which published reports sum steps up.
@@ -51,7 +51,7 @@ pub struct OperationSummary {
     pub statements: Vec<String>,
 }
 
-/// The texts about a step that its description needs.
+/// What a workload's `words.toml` says about a step.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StepDescription {
@@ -60,23 +60,24 @@ pub(crate) struct StepDescription {
     pub(crate) pitfall: String,
 }
 
-/// Returns the description of a step in a workload's `words.toml`. It is the one for the step's name,
-/// or for the part of the name before a point or a number, or the one for `*`.
+/// Returns what `text`, a workload's `words.toml`, says about a step. It looks for the step's whole
+/// name, then for the part before the first point, then for that part without the number at its
+/// end, and at last for `*`. An entry without parameters takes those of `*`.
 pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
-    let mut all: BTreeMap<String, StepDescription> =
+    let mut descriptions: BTreeMap<String, StepDescription> =
         toml::from_str(text).expect("tests read every file of words");
-    let others = all.remove("*").unwrap_or_default();
-    let plain = step.split('.').next().unwrap_or(step);
-    let names = [step, plain, plain.trim_end_matches(|sign: char| sign.is_ascii_digit())];
-    let found = names.iter().find_map(|name| all.remove(*name));
-    let mut description = found.unwrap_or_else(|| others.clone());
+    let for_all_steps = descriptions.remove("*").unwrap_or_default();
+    let first_part = step.split('.').next().unwrap_or(step);
+    let names = [step, first_part, first_part.trim_end_matches(|sign: char| sign.is_ascii_digit())];
+    let found = names.iter().find_map(|name| descriptions.remove(*name));
+    let mut description = found.unwrap_or_else(|| for_all_steps.clone());
     if description.parameters.is_empty() {
-        description.parameters = others.parameters;
+        description.parameters = for_all_steps.parameters;
     }
     description
 }
 
-/// Returns a database that stores nothing.
+/// Returns a context whose database stores nothing, because a summary needs no server.
 pub(crate) fn context() -> Context {
     let database_server = DatabaseServer {
         address: DatabaseAddress::Null(null::Options::default()),
@@ -85,12 +86,12 @@ pub(crate) fn context() -> Context {
     Context { database_server, owned: true, seed: 1, draws: 1, device: None }
 }
 
-/// Returns the steps of a workload, to make summaries from.
+/// Returns the specifications of a workload's steps, from which summaries are made.
 pub(crate) fn specs(workload: &impl Workload) -> impl Iterator<Item = StepSpec> {
     (0..workload.cell().steps.len()).map(|index| workload.spec(index))
 }
 
-/// Returns the summaries of a workload whose steps have one list, with what its `words.toml` says.
+/// Returns the summary of a workload whose steps come in only one order.
 pub(crate) fn of<W: Workload>(options: &W::Options) -> Vec<WorkloadSummary> {
     let step_summary = |spec: StepSpec| step_summary(&spec, None, step_description(W::WORDS, &spec.name));
     let steps = specs(&W::new(options, context())).map(step_summary).collect();
@@ -102,6 +103,8 @@ pub(crate) fn step_summary(
     published_as: Option<String>,
     description: StepDescription,
 ) -> StepSummary {
+    // A name with a number, such as `sbtest7`, has `?` in the place of the number. A reader would
+    // take that for a parameter.
     let numbered =
         |text: &str| text.replace("k_?", "k_N").replace("sbtest?", "sbtestN").replace("pi?", "piN");
     let operation = |kind: &dbdyno_record::KindSpec| OperationSummary {
@@ -125,7 +128,7 @@ pub(crate) fn step_summary(
     }
 }
 
-/// Returns statements with lists cut short.
+/// Returns statements with long lists of parameters cut short, as in `(?, ... 10 values)`.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;

@@ -1,43 +1,46 @@
-//! Figures for one series of seconds: worst second, gaps, share of slow seconds, period, two modes,
-//! and how much of its beginning is warm-up. They describe one run; its seconds never count as
-//! repetitions.
+//! Computes figures for one time series with one value per second: its longest gap, its share of
+//! slow seconds, its period, its two modes, and how much of its beginning is warm-up. The figures
+//! describe one run, whose seconds never count as repetitions.
 //!
 //! Warm-up is found by the method MSER-5. Sources: K. P. White Jr., "An effective truncation
 //! heuristic for bias reduction in simulation output", Simulation 69 (1997); K. P. White Jr., M. J.
 //! Cobb, S. C. Spratt, "A comparison of five steady-state truncation heuristics for simulation",
-//! Winter Simulation Conference 2000. The beginning is cut where the mean of the rest is known
-//! best. Unlike a test, the method may be used on seconds that depend on each other.
+//! Winter Simulation Conference 2000. The beginning is cut where the mean of the rest has the
+//! smallest standard error. Unlike a test, the method may be used on seconds that depend on each
+//! other.
 
 use crate::statistics::describe::{deviation, mean, median};
 
 /// Smallest share of all values that each mode must have.
 const MIN_MODE_SHARE: f64 = 0.1;
-/// Smallest share of the variance that two groups must explain. A normal distribution cut in two at
-/// its middle gives 0.64 and an even one 0.75, so that a series with more than this is neither.
+/// Smallest share of the variance that two groups must explain. A normal distribution that is cut
+/// in two at its middle gives 0.64, and a uniform one gives 0.75. A series above this limit is
+/// neither.
 const MIN_EXPLAINED: f64 = 0.85;
 /// Smallest difference between the modes that matters, as a share of the higher mode.
 const MIN_MODE_DIFFERENCE: f64 = 0.1;
-/// With fewer distinct values, the levels are steps of a coarse counter and not modes.
+/// Smallest number of distinct values. With fewer, the levels are steps of a coarse counter and not
+/// modes.
 const MIN_DISTINCT: usize = 8;
-/// Smallest correlation of a series with itself, one period later, for which it is called a period.
+/// Smallest correlation of a series with itself, one period later, for which a period is reported.
 const MIN_CORRELATION: f64 = 0.3;
-/// Number of periods that a series must hold for one to be believed.
+/// Smallest number of periods that a series must contain for a period to be reported.
 const MIN_PERIODS: usize = 3;
 
-/// Length of the longest run of zeros.
+/// Returns the length of the longest run of zeros.
 pub fn longest_gap(values: &[f64]) -> usize {
     values.split(|value| *value > 0.0).map(<[f64]>::len).max().unwrap_or(0)
 }
 
-/// Share of values below half of the median; `None` for no values.
+/// Returns the share of values below half of the median. The result is `None` for no values.
 pub fn share_below_half_median(values: &[f64]) -> Option<f64> {
     let half = median(values)? / 2.0;
     Some(values.iter().filter(|value| **value < half).count() as f64 / values.len() as f64)
 }
 
-/// Correlation of the series with itself `lag` values later. It is the usual (biased) estimate,
-/// which divides by the variance over all values (G. E. P. Box, G. M. Jenkins, "Time Series
-/// Analysis", section 2.1.5). `None` for a series without variance.
+/// Returns the correlation of the series with itself `lag` values later. It is the usual (biased)
+/// estimate, which divides by the variance over all values (G. E. P. Box, G. M. Jenkins, "Time
+/// Series Analysis", section 2.1.5). The result is `None` for a series without variance.
 pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     let mean = mean(values)?;
     let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -46,9 +49,10 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     (variance > 0.0).then(|| product / variance)
 }
 
-/// The lag at which the series repeats itself best, with its correlation. It is the highest local
-/// peak after the autocorrelation first fell below 0. The peak must be at least 0.3, and twice the
-/// 1.96 ÷ √n of pure noise. `None` when there is no such peak.
+/// Returns the lag at which the series repeats itself best, with the correlation at that lag. It is
+/// the highest local peak after the autocorrelation first fell below 0. The peak must be at least
+/// 0.3 and at least twice 1.96 ÷ √n, which is the 95 % limit of pure noise. The result is `None`
+/// when there is no such peak.
 pub fn period(values: &[f64]) -> Option<(usize, f64)> {
     let longest = values.len() / MIN_PERIODS;
     let correlations: Vec<f64> =
@@ -70,11 +74,11 @@ pub struct Modes {
     pub low_share: f64,
 }
 
-/// The two modes of values that have two. The split that explains most of the variance (N. Otsu, "A
-/// Threshold Selection Method from Gray-Level Histograms", IEEE Trans. SMC 9 (1979)) must explain
-/// at least 85 % of it, neither side may have less than a tenth of the values, and the levels must
-/// differ by a tenth. It is simpler than Hartigan's dip and has no p: it is a hint to look at the
-/// chart, not a test.
+/// Returns the two modes of values that have two. The split that explains most of the variance (N.
+/// Otsu, "A Threshold Selection Method from Gray-Level Histograms", IEEE Trans. SMC 9 (1979)) must
+/// explain at least 85 % of it, neither side may have less than a tenth of the values, and the
+/// levels must differ by a tenth of the higher one. The method is simpler than Hartigan's dip test
+/// and gives no p-value, so its result is a hint to look at the chart.
 pub fn modes(values: &[f64]) -> Option<Modes> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -83,7 +87,7 @@ pub fn modes(values: &[f64]) -> Option<Modes> {
     }
     let count = sorted.len() as f64;
     let total: f64 = sorted.iter().sum();
-    let all_squares = deviation(&sorted)?.powi(2) * (count - 1.0);
+    let sum_of_squares = deviation(&sorted)?.powi(2) * (count - 1.0);
     let mut best: Option<(f64, Modes)> = None;
     let mut sum = 0.0;
     for (at, value) in sorted.iter().enumerate() {
@@ -98,12 +102,12 @@ pub fn modes(values: &[f64]) -> Option<Modes> {
         sum += value;
     }
     let (between, modes) = best?;
-    let both = modes.low_share.min(1.0 - modes.low_share) >= MIN_MODE_SHARE;
-    let apart = modes.high - modes.low >= MIN_MODE_DIFFERENCE * modes.high;
-    (between >= MIN_EXPLAINED * all_squares && both && apart).then_some(modes)
+    let both_are_common = modes.low_share.min(1.0 - modes.low_share) >= MIN_MODE_SHARE;
+    let are_apart = modes.high - modes.low >= MIN_MODE_DIFFERENCE * modes.high;
+    (between >= MIN_EXPLAINED * sum_of_squares && both_are_common && are_apart).then_some(modes)
 }
 
-/// Number of values in one batch.
+/// Number of values in one batch, as in the name of MSER-5.
 pub const BATCH: usize = 5;
 /// Smallest number of batches. A shorter series cannot tell warm-up from noise.
 const MIN_BATCHES: usize = 8;
@@ -117,16 +121,16 @@ pub enum WarmUp {
     NeverSteady,
 }
 
-/// Finds the warm-up; `None` for fewer than 40 values. Values after the last whole batch are left
-/// out.
+/// Finds the warm-up. The result is `None` for fewer than 40 values. Values after the last whole
+/// batch are left out.
 pub fn warm_up(values: &[f64]) -> Option<WarmUp> {
     let batches: Vec<f64> =
         values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();
     if batches.len() < MIN_BATCHES {
         return None;
     }
-    // The variance of the mean of what is left is its sum of squares ÷ count². The last few batches
-    // may be alike by chance.
+    // The squared standard error of the mean of the rest is the sum of its squared deviations ÷
+    // count². The last few batches may be alike by chance, so they are no place for a cut.
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     let shift = batches[batches.len() - 1];
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn autocorrelation_is_the_textbooks() {
+    fn autocorrelation_is_what_a_calculation_by_hand_gives() {
         // By hand, the mean is 3, the deviations are −2 −1 0 1 2, and their squares sum to 10. Lag
         // 1 gives 2 + 0 + 0 + 2 = 4, and lag 2 gives 0 − 1 + 0 = −1.
         let values = [1.0, 2.0, 3.0, 4.0, 5.0];
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_series_has_none_or_little() {
+    fn a_steady_series_has_no_warm_up_or_little() {
         let cut = |study: u64| {
             let values: Vec<f64> = (0..200).map(|second| 1_000.0 + 20.0 * normal(study, second)).collect();
             warm_up(&values)
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_series_says_nothing() {
+    fn a_series_of_fewer_than_forty_values_has_no_result() {
         assert_eq!(warm_up(&[1.0; 39]), None);
     }
 }

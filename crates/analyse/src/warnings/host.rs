@@ -1,11 +1,12 @@
-//! Warnings about the host: the share of a step's time or device that others took, steps in which
-//! the CPU time of server, client and the rest does not add up to the host's, and cells in which,
-//! or before which, the machine's time of day was set or the machine slept.
+//! Warns about the host. Others may have taken a share of a step's CPU time or of its device's
+//! reads. The CPU times of server, client and the rest may not add up to the host's. During a cell
+//! or before it, the machine's time of day may have been set, or the machine may have slept.
 //!
-//! dbdyno measures by a clock that no one sets, so that figures hold. Times in records, in logs and
-//! in the server itself do not, and a machine that slept has cold caches. When the kernel follows a
-//! time server, it adjusts both clocks in the same way. A change in the difference between them is
-//! therefore a step.
+//! dbdyno measures with a monotonic clock, so its figures stay right when the time of day is set.
+//! Times in records, in logs and in the server itself do not, and a machine that slept has cold
+//! caches. A kernel that follows a time server adjusts both clocks in the same way. A change in the
+//! difference between the two clocks therefore means that one of them stepped: the time of day was
+//! set, or the monotonic clock stood still while the machine slept.
 
 use std::collections::BTreeSet;
 
@@ -17,16 +18,17 @@ use crate::model::{Code, StepRun, Warning, WorkloadFindings};
 
 /// Smallest rate of others' reads that is reported, in MiB per second. A lower one does not hold up
 /// any device.
-const READS_FROM_MIB_PER_SECOND: f64 = 1.0;
+const MIN_READS_MIB_PER_SECOND: f64 = 1.0;
 
-/// The warning's code, the share from which a step is reported, and the function that reads it.
-type Share = (Code, f64, fn(&StepRun) -> Option<f64>);
+/// The warning's code, the share from which a step is reported, and the function that returns the
+/// share of a step's run.
+type ShareCheck = (Code, f64, fn(&StepRun) -> Option<f64>);
 
-const SHARES: [Share; 4] = [
+const SHARE_CHECKS: [ShareCheck; 4] = [
     // This is the share of the device's reads that the server did not cause.
     (Code::OtherReads, 0.10, |run| {
         let share = run.cost.others_read_share?;
-        let is_noticed = share * run.metrics.rmbps? >= READS_FROM_MIB_PER_SECOND;
+        let is_noticed = share * run.metrics.rmbps? >= MIN_READS_MIB_PER_SECOND;
         Some(if is_noticed { share } else { 0.0 })
     }),
     // This is the share of all CPUs' time that a hypervisor gave to others. The limit is half of
@@ -39,12 +41,14 @@ const SHARES: [Share; 4] = [
     (Code::ForeignCpu, 0.02, |run| run.cost.foreign_cpu_share),
 ];
 
+/// Warns of each share that is too high, with the worst step.
 pub(crate) fn share_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
-    let warning = |(code, from, share): Share| Some(worst(workloads, from, share)?.warning(code, from));
-    SHARES.into_iter().filter_map(warning).collect()
+    let warning = |(code, from, share): ShareCheck| Some(worst(workloads, from, share)?.warning(code, from));
+    SHARE_CHECKS.into_iter().filter_map(warning).collect()
 }
 
-/// A warning with the worst of these steps, and how many there are.
+/// Warns of steps in which the CPU times do not add up, with the worst step and the number of
+/// steps.
 pub(crate) fn host_check_warning(workloads: &[WorkloadFindings]) -> Option<Warning> {
     let broken: Vec<(HostCheck, String)> = judged_runs(workloads)
         .filter_map(|found| Some((found.run.host_check.filter(|check| !check.holds())?, found.place())))
@@ -55,14 +59,14 @@ pub(crate) fn host_check_warning(workloads: &[WorkloadFindings]) -> Option<Warni
     Some(Warning::new(code).at(place).with("share", share(worst)).with("runs", broken.len()))
 }
 
-/// Smallest reported step, in seconds. Time servers correct less than 128 ms without a step, and both
-/// clocks are read within a millisecond.
-const LIMIT_SECONDS: f64 = 0.1;
+/// Smallest reported step of a clock, in seconds. Time servers correct less than 128 ms without a
+/// step, and both clocks are read within a millisecond.
+const MIN_STEP_SECONDS: f64 = 0.1;
 
 /// The time of day and the run's own clock, in seconds.
 type Clocks = (f64, f64);
 
-/// A warning with the largest step, and with how many cells that step or another one belongs to.
+/// Warns of steps of a clock, with the largest step and the number of cells that have one.
 pub(crate) fn clock_step_warning(run: &Run) -> Option<Warning> {
     let mut before: Option<Clocks> = None;
     let mut steps: Vec<(f64, &CellId)> = Vec::new();
@@ -70,7 +74,7 @@ pub(crate) fn clock_step_warning(run: &Run) -> Option<Warning> {
         let (at, cell, elapsed_us) = match event {
             RunEvent::CellStarted { at, cell, elapsed_us } => (at, cell, elapsed_us),
             RunEvent::CellEnded { at, cell, elapsed_us, .. } => (at, cell, elapsed_us),
-            // The run's clock stood still until the run went on, and each machine has its own.
+            // The run's clock stands still while the run is stopped, and each machine has its own.
             RunEvent::Started { .. } | RunEvent::BlockMeasured { .. } => {
                 before = None;
                 continue;
@@ -79,7 +83,7 @@ pub(crate) fn clock_step_warning(run: &Run) -> Option<Warning> {
         };
         let now = clocks(at, *elapsed_us);
         let step = before.zip(now).map(|(from, to)| (to.0 - from.0) - (to.1 - from.1));
-        steps.extend(step.filter(|step| step.abs() > LIMIT_SECONDS).map(|step| (step, cell)));
+        steps.extend(step.filter(|step| step.abs() > MIN_STEP_SECONDS).map(|step| (step, cell)));
         before = now;
     }
     let (seconds, cell) = steps.iter().max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()))?;
@@ -106,13 +110,14 @@ mod tests {
 
     const MIB: i64 = 1 << 20;
 
-    /// Counters of a source that read `mib` MiB in 2 s.
+    /// Makes the counters of a source that read `mib` MiB in 2 s.
     fn read(source: &str, mib: i64) -> Counters {
         series(source, &["read_bytes"], &[(0, vec![0]), (2_000_000, vec![mib * MIB])])
     }
 
-    /// A step of 2 s on a host with 4 CPUs, of whose time `stolen_us` was stolen.
-    fn stolen(stolen_us: i64) -> Option<String> {
+    /// Returns the warning for a step of 2 s on a host with 4 CPUs, of whose time `stolen_us` was
+    /// stolen.
+    fn steal_warning(stolen_us: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         step.counters.extend(series(
             "host",
@@ -124,15 +129,16 @@ mod tests {
     }
 
     #[test]
-    fn time_that_others_took_is_reported_from_one_percent_on() {
+    fn stolen_cpu_time_is_reported_from_one_percent_on() {
         let all_us = 4 * 2_000_000;
-        assert_eq!(stolen(all_us / 125), None);
-        let text = stolen(all_us / 20).unwrap();
+        assert_eq!(steal_warning(all_us / 125), None);
+        let text = steal_warning(all_us / 20).unwrap();
         insta::assert_snapshot!(text, @"steal [block 1 a qr100] all: 1, limit: 0.01, runs: 1, share: 0.05");
     }
 
-    /// A step of 2 s whose only load thread waited for `waited_us`.
-    fn waited(waited_us: i64) -> Option<String> {
+    /// Returns the warning for a step of 2 s whose only load thread waited for a CPU for
+    /// `waited_us`.
+    fn client_wait_warning(waited_us: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         let keys = ["load-0.cpu_us", "load-0.run_delay_us"];
         step.counters.extend(series(
@@ -147,13 +153,13 @@ mod tests {
 
     #[test]
     fn a_client_that_waited_for_a_cpu_is_reported_from_two_percent_on() {
-        assert_eq!(waited(2_000_000 / 60), None);
-        let text = waited(2_000_000 / 20).unwrap();
+        assert_eq!(client_wait_warning(2_000_000 / 60), None);
+        let text = client_wait_warning(2_000_000 / 20).unwrap();
         insta::assert_snapshot!(text, @"client-wait [block 1 a qr100] all: 1, limit: 0.02, runs: 1, share: 0.05");
     }
 
-    /// A step of 2 s in which the device and the server read this many MiB.
-    fn read_by_others(device_mib: i64, server_mib: i64) -> Option<String> {
+    /// Returns the warning for a step of 2 s in which the device and the server read this many MiB.
+    fn other_reads_warning(device_mib: i64, server_mib: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         step.counters.extend(read("disk", device_mib));
         step.counters.extend(read("server", server_mib));
@@ -163,15 +169,16 @@ mod tests {
     }
 
     #[test]
-    fn others_are_reported_from_ten_percent_and_a_mebibyte_a_second_on() {
-        insta::assert_snapshot!(read_by_others(100, 60).unwrap(), @"other-reads [block 1 a qr100] all: 1, limit: 0.1, runs: 1, share: 0.4");
-        assert_eq!(read_by_others(100, 92), None, "8 %");
-        assert_eq!(read_by_others(3, 2), None, "half a MiB a second");
-        assert_eq!(read_by_others(100, 140), None, "the server read from another device too");
+    fn reads_by_others_are_reported_from_ten_percent_and_one_mebibyte_per_second_on() {
+        insta::assert_snapshot!(other_reads_warning(100, 60).unwrap(), @"other-reads [block 1 a qr100] all: 1, limit: 0.1, runs: 1, share: 0.4");
+        assert_eq!(other_reads_warning(100, 92), None, "8 %");
+        assert_eq!(other_reads_warning(3, 2), None, "half a MiB a second");
+        assert_eq!(other_reads_warning(100, 140), None, "the server read from another device too");
     }
 
-    /// A step of 2 s, with the CPU time that the host counted and that of all processes.
-    fn reported(host_us: i64, processes_us: i64) -> Option<String> {
+    /// Returns the warning for a step of 2 s, from the CPU time that the host counted and that of
+    /// all processes.
+    fn host_cpu_warning(host_us: i64, processes_us: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         let mut count = |source, keys: &[&str], values: Vec<i64>| {
             let samples = [(0, vec![0; values.len()]), (2_000_000, values)];
@@ -186,13 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_process_did_and_what_the_host_did_not_see_is_warned_of() {
-        assert_snapshot!(reported(4_000_000, 2_000_000).unwrap(), @"host-cpu-unseen [block 1 a qr100] runs: 1, share: 0.5");
-        assert_snapshot!(reported(2_000_000, 3_200_000).unwrap(), @"host-cpu-uncounted [block 1 a qr100] runs: 1, share: 0.6");
-        assert_eq!(reported(2_000_000, 2_000_000), None);
+    fn cpu_time_that_only_the_host_or_only_the_processes_counted_is_reported() {
+        assert_snapshot!(host_cpu_warning(4_000_000, 2_000_000).unwrap(), @"host-cpu-unseen [block 1 a qr100] runs: 1, share: 0.5");
+        assert_snapshot!(host_cpu_warning(2_000_000, 3_200_000).unwrap(), @"host-cpu-uncounted [block 1 a qr100] runs: 1, share: 0.6");
+        assert_eq!(host_cpu_warning(2_000_000, 2_000_000), None);
     }
 
-    /// A cell of ten minutes. `off_ms` is the error of the time of day at its start and at its end.
+    /// Makes the events of a cell of ten minutes. `off_ms` is the error of the time of day at its
+    /// start and at its end.
     fn cell_events(block: u32, off_ms: [i64; 2]) -> [RunEvent; 2] {
         let start: jiff::Timestamp = "2026-11-22T03:00:00Z".parse().unwrap();
         let cell = cell_id(block, "a");
@@ -213,7 +221,7 @@ mod tests {
         clock_step_warning(&run).as_ref().map(shown)
     }
 
-    /// The warning for these errors of the time of day at each start and end.
+    /// Returns the warning for these errors of the time of day at the start and end of each cell.
     fn clock_steps_reported(off_ms: &[[i64; 2]]) -> Option<String> {
         reported_of((1..).zip(off_ms).flat_map(|(block, off)| cell_events(block, *off)).collect())
     }
@@ -227,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn so_is_one_between_two_cells_and_not_the_time_in_which_a_run_was_stopped() {
+    fn a_time_of_day_that_was_set_between_cells_is_reported_but_not_while_the_run_was_stopped() {
         assert_snapshot!(clock_steps_reported(&[[0, 0], [-7_000, -7_000]]).unwrap(), @"clock-set-back [block 2 a insert-benchmark] seconds: 7.0");
         let resumed =
             RunEvent::Started { at: String::new(), resumed: true, tool: dbdyno_record::ToolInfo::default() };

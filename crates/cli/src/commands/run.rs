@@ -1,6 +1,6 @@
-//! `dbdyno run` turns a plan into a run directory with records, and writes its report. `dbdyno
-//! task` runs one block of a fleet's run as a run of its own, on the machine that the fleet has
-//! chosen.
+//! `dbdyno run` turns a plan into a run directory with records, and writes its report.
+//! `dbdyno task` runs one block of a fleet's run as a run of its own, on the machine that the fleet
+//! has chosen.
 
 mod resume;
 
@@ -45,7 +45,7 @@ pub(super) struct ReadyRun {
     pub(super) variants: Vec<PreparedVariant>,
     pub(super) writer: RunWriter,
     pub(super) manifest: Manifest,
-    /// Cells that are left.
+    /// Cells that have not run yet.
     pub(super) cells: Vec<CellId>,
     /// How the other cells ended.
     pub(super) before: RunTally,
@@ -55,7 +55,7 @@ pub(super) struct ReadyRun {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
-    needs_resume(args)?;
+    refuse_resume_flags(args)?;
     // Servers are started from this thread, so it must not end before the run does.
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
@@ -75,27 +75,27 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
     };
     let dir = ready.writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
-    let begun = |ended| with_hint(ended, &dir, args);
+    let add_hint = |ended| with_hint(ended, &dir, args);
     let tally = match engine {
-        Some(engine) => on_fleet(ready, engine, cancel, templates, begun)?,
-        None => conduct(ready, runtime, cancel, templates, metrics, begun)?,
+        Some(engine) => on_fleet(ready, engine, cancel, templates, add_hint)?,
+        None => conduct(ready, runtime, cancel, templates, metrics, add_hint)?,
     };
     // Servers of a dbdyno that was killed just before this run began have ended by now.
     crate::files::remove_stale();
     finish(&tally, &dir, args)
 }
 
-/// Runs the cells that are left on the machines of a fleet. `begun` reports an end of the run once
-/// it has begun.
+/// Runs the cells that are left on the machines of a fleet. `add_hint` adds to an error that ends
+/// the run how to continue it.
 fn on_fleet(
     ready: ReadyRun,
     launcher: Box<dyn Launcher>,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
-    begun: impl FnOnce(ExitError) -> ExitError,
+    add_hint: impl FnOnce(ExitError) -> ExitError,
 ) -> Result<RunTally, ExitError> {
     let ReadyRun { mut plan, writer, manifest, cells, before, clock, advisory_locks, .. } = ready;
-    // Tasks look for the option files here.
+    // The fleet's tasks read the option files from the run directory.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
     let progress = Progress::new(&forecast::of(&plan), &cells);
     let first = fleet::first_measured(writer.dir());
@@ -111,18 +111,18 @@ fn on_fleet(
         spent_us: clock.elapsed_us(),
         first,
     };
-    fleet.run(&cells, before).map_err(begun)
+    fleet.run(&cells, before).map_err(add_hint)
 }
 
-/// Runs the cells that are left on this machine. `begun` reports an end of the run once it has
-/// begun.
+/// Runs the cells that are left on this machine. `add_hint` adds to an error that ends the run how
+/// to continue it.
 fn conduct(
     ready: ReadyRun,
     runtime: Runtime,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
     metrics: Option<Metrics>,
-    begun: impl FnOnce(ExitError) -> ExitError,
+    add_hint: impl FnOnce(ExitError) -> ExitError,
 ) -> Result<RunTally, ExitError> {
     let ReadyRun { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial } = ready;
     signals::cancel_at(elsewhere(&variants));
@@ -154,22 +154,22 @@ fn conduct(
         partial,
         stopping: None,
     };
-    let refused = match plan.parity {
+    let parity_check = match plan.parity {
         dbdyno_model::Parity::Refuse => conductor.refuse_unequal(),
         _ => Ok(()),
     };
-    let walked = refused.and_then(|()| conductor.run(&cells, before).map_err(begun));
-    // A server may still be stopping when the record could not be written.
+    let result = parity_check.and_then(|()| conductor.run(&cells, before).map_err(add_hint));
+    // A server may still be stopping if the run ended because its record could not be written.
     let stopped = conductor.has_waited_for_stop();
     conductor.progress.finish();
     let Conductor { advisory_locks, runtime, .. } = conductor;
     runtime.block_on(advisory_locks.release());
     if !plan.host.keep_data {
-        // Templates and snapshots stay while the run goes on, but data directories only while their
-        // cell runs.
+        // A cell's data directory was removed when the cell ended. Templates and snapshots serve
+        // several cells, so they are removed only now.
         remove_data_root(&data_root, templates.as_deref());
     }
-    walked.and_then(|tally| stopped.map(|_| tally))
+    result.and_then(|tally| stopped.map(|_| tally))
 }
 
 fn metrics(address: &str) -> Result<Metrics, ExitError> {
@@ -178,9 +178,9 @@ fn metrics(address: &str) -> Result<Metrics, ExitError> {
     Ok(metrics)
 }
 
-/// Refuses flags of `--resume` where a new run begins. The `requires` of the command line does not
-/// apply when a plan is given, because a plan excludes `--resume`.
-fn needs_resume(args: &RunArgs) -> Result<(), ExitError> {
+/// Refuses flags that need `--resume` when a new run begins. clap's `requires` does not apply when
+/// a plan is given, because a plan conflicts with `--resume`.
+fn refuse_resume_flags(args: &RunArgs) -> Result<(), ExitError> {
     let given = [("--failed", args.failed), ("--anyway", args.anyway)].into_iter().find(|(_, given)| *given);
     match given {
         Some((flag, _)) if args.resume.is_none() => {
@@ -192,26 +192,27 @@ fn needs_resume(args: &RunArgs) -> Result<(), ExitError> {
     }
 }
 
-fn go_on(dir: &Path, args: &RunArgs) -> String {
+/// Returns the command that continues the run.
+fn resume_command(dir: &Path, args: &RunArgs) -> String {
     let on = args.on.as_ref().map_or_else(String::new, |on| format!(" --on {on}"));
     format!("dbdyno run --resume {}{on}", dir.display())
 }
 
-/// Says why a begun run ended, and how to go on.
+/// Adds to the error that ended a run where its results are, and how to continue it.
 fn with_hint(ended: ExitError, dir: &Path, args: &RunArgs) -> ExitError {
-    let (results, go_on) = (dir.display(), go_on(dir, args));
+    let (results, go_on) = (dir.display(), resume_command(dir, args));
     let more = |why| format!("{why}; results so far: {results}; to continue: {go_on}");
     ExitError { message: ended.message.map(more), ..ended }
 }
 
 /// Whether the report was written after the last line of the run's events. A process that was
-/// killed in between has left no report, or that of an earlier end.
+/// killed in between has left no report, or the report of an earlier session.
 fn is_reported(dir: &Path) -> bool {
     let changed = |name: &str| std::fs::metadata(dir.join(name)).and_then(|file| file.modified()).ok();
     changed(REPORT).zip(changed("events.jsonl")).is_some_and(|(report, events)| report >= events)
 }
 
-/// Reports what there is, however the cells ended, and says how to go on.
+/// Reports the results, however the cells ended, and says how to continue the run.
 fn finish(tally: &RunTally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
@@ -241,10 +242,10 @@ fn finish(tally: &RunTally, dir: &Path, args: &RunArgs) -> Result<(), ExitError>
     write(&report, &page)?;
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
     if tally.interrupted {
-        terminal::note(&format!("stopped early; to continue: {}", go_on(dir, args)));
+        terminal::note(&format!("stopped early; to continue: {}", resume_command(dir, args)));
     }
     if !tally.interrupted && tally.failed > 0 {
-        terminal::note(&format!("to repeat failed cells: {} --failed", go_on(dir, args)));
+        terminal::note(&format!("to repeat failed cells: {} --failed", resume_command(dir, args)));
     }
     let ended = tally.ended();
     let Err(ExitError { code, message }) = shown else { return ended };
@@ -279,8 +280,8 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
     create(plan, variants, advisory_locks, manifest, (&args.out, name))
 }
 
-/// Takes the locks of a run. The nodes of a cluster are not this host, so their tasks look for
-/// other runs there.
+/// Takes the advisory locks of a run. A fleet's run takes none here, because its tasks run on other
+/// machines and take them there.
 fn locked(
     args: &RunArgs,
     plan: &Plan,
@@ -293,7 +294,7 @@ fn locked(
     }
 }
 
-/// Makes the directory of a new run, with what is known of this machine.
+/// Makes the directory of a new run, and records what is known of this machine.
 fn create(
     plan: Plan,
     variants: Vec<PreparedVariant>,
@@ -305,8 +306,8 @@ fn create(
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     let machine = doctor::at_once(data_dir);
     let (facts, calibration) = doctor::facts(&machine, data_dir);
-    let reached = manifest.client_calibration.iter().flat_map(|found| &found.rates);
-    let client = reached.map(|rate| rate.statements_per_second).reduce(f64::max);
+    let client_rates = manifest.client_calibration.iter().flat_map(|found| &found.rates);
+    let client = client_rates.map(|rate| rate.statements_per_second).reduce(f64::max);
     manifest.host.facts = facts;
     manifest.host.calibration = Some(HostCalibration { client_statements_per_second: client, ..calibration });
     let mut writer = new_directory(out, name, plan.host.data_dir.as_deref(), &mut manifest)?;
@@ -328,8 +329,8 @@ pub(super) enum Name {
     Given,
     /// The run takes the manifest's name or, where another run has it, the next one: `...-2`.
     Next,
-    /// As `Next`, and the folder of the run's data is made too. Therefore runs with
-    /// different folders for records never share one for data.
+    /// The run gets its name as with `Next`, and the folder for its data is made too. Runs with
+    /// different output directories therefore never share a folder for data.
     NextWithData,
 }
 
@@ -360,12 +361,12 @@ fn new_directory(
     }
 }
 
-/// Makes a folder. It is `false` where something of that name exists.
+/// Makes a folder. The result is `false` where something of that name exists.
 fn make_new(folder: &Path) -> Result<bool, ExitError> {
     let parent = folder.parent().unwrap_or(folder);
     match std::fs::create_dir_all(parent).and_then(|()| std::fs::create_dir(folder)) {
         Ok(()) => Ok(true),
-        // A folder of this name exists, and not a file in the place of its parent.
+        // A file in the place of the parent gives the same kind of error, so the parent is checked.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && parent.is_dir() => Ok(false),
         Err(error) => {
             Err(ExitError::machine(format!("cannot make the data folder {}: {error}", folder.display())))
@@ -373,6 +374,7 @@ fn make_new(folder: &Path) -> Result<bool, ExitError> {
     }
 }
 
+/// Prints warnings and records them as events of the run.
 pub(super) fn record_warnings(writer: &mut RunWriter, warnings: &[String]) -> Result<(), ExitError> {
     for text in warnings {
         terminal::warning(text);
@@ -405,7 +407,8 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
         };
         let threads =
             host.client_threads.map_or_else(String::new, |count| format!(" --client-threads {count}"));
-        // A wait that advisory locks for the plan without the flag also advisory locks for these CPUs.
+        // Without the flag, the calibration chooses the wait from the CPUs as a run does. Only a
+        // wait that the plan sets needs the flag.
         let wait =
             plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.name()));
         terminal::note(&format!(
@@ -418,7 +421,7 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
     found
 }
 
-/// Runs the block. Its records end up in a run directory, from which the fleet takes them.
+/// Runs one block of a fleet's run. The fleet takes the records from the task's run directory.
 pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
     // Servers are started from this thread, as in `run`.
     let runtime = host::event_loop()?;
@@ -437,7 +440,7 @@ fn begin_task(args: &TaskArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError>
     let of_run = &record.manifest;
     let mut plan = dbdyno_workloads::plans::of_record(&of_run.plan)?;
     other_program(&record, &plan, false)?;
-    // The fleet spends the budget.
+    // The fleet spends the budget, so its tasks have none.
     plan.budget = None;
     if let Some(files) = &args.files {
         each_file(&mut plan, |path| *path = files.join(path.strip_prefix("/").unwrap_or(path)));

@@ -1,9 +1,9 @@
-//! Spends a plan's budget of time. After the plan's blocks it looks at the results, and adds blocks
-//! of what is still undecided: the undecided comparisons and the steps that they need, if the time
-//! that is left suffices for them.
+//! Spends a plan's time budget. After the plan's blocks, a look at the results (an interim
+//! analysis) finds the comparisons that are still undecided. Further blocks then run these
+//! comparisons and the steps that they need, as long as the time that is left suffices.
 //!
-//! The time that a run has taken is measured by a monotonic clock and by what earlier sessions of
-//! the run have recorded.
+//! The time that a run has taken is what its earlier sessions have recorded, plus the time of this
+//! session on a monotonic clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -49,30 +49,31 @@ pub(crate) fn further_blocks(
         return Ok(None);
     }
     let blocks = run.manifest.order.iter().map(|cell| cell.block).max().unwrap_or(0);
-    run.events.push(look(blocks, elapsed, false, &NextBlock::default()));
+    run.events.push(look_event(blocks, elapsed, false, &NextBlock::default()));
     let mut findings = analyse(&run);
     let open = open(&findings, &run, blocks);
     let mut next = next_block(plan, &open, blocks + 1);
-    let each = next.duration(&run, plan.host.rest.0);
+    let per_block = next.duration(&run, plan.host.rest.0);
     let left = budget.0.saturating_sub(elapsed);
-    // An undecided comparison must depend here on time and on the other comparisons only, not on
-    // what it has shown itself. Otherwise the last look could spend more error than it may.
-    let last = each > left;
-    next.shows = shows(&findings, &open, left, each);
+    // For an undecided comparison, whether this look is the last must depend only on time and on
+    // the other comparisons, and never on the comparison's own results. Otherwise the last look
+    // could spend more of the error probability than is left for it.
+    let last = per_block > left;
+    next.shows = shows(&findings, &open, left, per_block);
     if last {
         run.events.pop();
-        run.events.push(look(blocks, elapsed, true, &NextBlock::default()));
+        run.events.push(look_event(blocks, elapsed, true, &NextBlock::default()));
         findings = analyse(&run);
         next = NextBlock::default();
     } else {
-        let fit = (left.as_secs_f64() / each.as_secs_f64().max(1e-3)) as usize;
+        let fit = (left.as_secs_f64() / per_block.as_secs_f64().max(1e-3)) as usize;
         for block in (blocks + 1..).take(most.min(fit)).skip(1) {
             next.cells.extend(next_block(plan, &open, block).cells);
         }
     }
-    let look = look(blocks, elapsed, last, &next);
+    let look = look_event(blocks, elapsed, last, &next);
     writer.event(&look)?;
-    progress.line(&reported(&findings, blocks, &next, left));
+    progress.line(&look_line(&findings, blocks, &next, left));
     if next.cells.is_empty() {
         return Ok(None);
     }
@@ -80,12 +81,13 @@ pub(crate) fn further_blocks(
     Ok(Some((next.cells, partial(&[look]))))
 }
 
-fn look(blocks: u32, elapsed: Duration, last: bool, next: &NextBlock) -> RunEvent {
+/// Makes the event that records a look.
+fn look_event(blocks: u32, elapsed: Duration, last: bool, next: &NextBlock) -> RunEvent {
     let NextBlock { cells, steps, .. } = next.clone();
     RunEvent::Look { at: time::now(), blocks, elapsed_us: time::to_us(elapsed), last, order: cells, steps }
 }
 
-/// Steps that the cells of a block run, by block and workload, for blocks that leave steps out.
+/// The steps that a block runs, by block and workload. Only blocks that leave steps out are listed.
 pub(crate) type Partial = std::collections::BTreeMap<(u32, String), Vec<String>>;
 
 /// Returns the steps of the blocks that earlier sessions added to a run.
@@ -100,7 +102,7 @@ pub(crate) fn partial(events: &[RunEvent]) -> Partial {
     all
 }
 
-/// Whether an earlier look added no further block.
+/// Whether the last look added no further block, which ends the run.
 fn is_over(events: &[RunEvent]) -> bool {
     let last = events.iter().rev().find_map(|event| match event {
         RunEvent::Look { order, .. } => Some(order.is_empty()),
@@ -109,8 +111,8 @@ fn is_over(events: &[RunEvent]) -> bool {
     last == Some(true)
 }
 
-/// Writes one line on what the look showed and what follows.
-fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) -> String {
+/// Returns one line on what the look showed and what follows.
+fn look_line(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) -> String {
     let control = findings.run.control.as_deref();
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let verdicts: Vec<Verdict> = steps
@@ -180,12 +182,13 @@ fn without_failed(
     failed: &BTreeSet<(String, String)>,
     base: &str,
 ) -> OpenComparisons {
-    let has = |variant: &str, workload: &str| !failed.contains(&(variant.to_owned(), workload.to_owned()));
-    open.retain(|(variant, workload, _)| has(variant, workload) && has(base, workload));
+    let completed =
+        |variant: &str, workload: &str| !failed.contains(&(variant.to_owned(), workload.to_owned()));
+    open.retain(|(variant, workload, _)| completed(variant, workload) && completed(base, workload));
     open
 }
 
-/// Returns the cells of a block that did not complete.
+/// Returns the variant and workload of each cell of a block that did not complete.
 fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
     let of_block = run.cells.iter().filter(|cell| cell.id.block == block);
     of_block
@@ -194,8 +197,9 @@ fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Returns the undecided cells, with the base and, with A/A, the control. All cells of a workload
-/// run the same steps, so that the same steps have run before a step on both sides.
+/// Returns a block with the undecided cells and those of the base and, if the plan has one, of the
+/// control. All cells of a workload run the same steps, so that each step has the same steps before
+/// it on both sides of a comparison.
 pub(super) fn next_block(plan: &Plan, open: &OpenComparisons, block: u32) -> NextBlock {
     let (base, control) = (plan.base_name(), plan.control_name());
     let cells = further_cells(plan, block, |cell| {
@@ -206,7 +210,8 @@ pub(super) fn next_block(plan: &Plan, open: &OpenComparisons, block: u32) -> Nex
     let (mut steps, mut left_out) = (BTreeMap::new(), BTreeSet::new());
     for (name, options) in plan.workload.iter() {
         let all = options.steps();
-        let is_open = |name_of_step: &str| open.iter().any(|(_, w, step)| w == name && step == name_of_step);
+        let is_open =
+            |step: &str| open.iter().any(|(_, workload, open_step)| workload == name && open_step == step);
         let needed = needed_steps(&all, options.needs().data, |step| is_open(&step.name));
         if needed.contains(&true) && needed.contains(&false) {
             let (run, not): (Vec<_>, Vec<_>) = all.into_iter().zip(needed).partition(|(_, needed)| *needed);
@@ -222,15 +227,15 @@ pub(super) fn next_block(plan: &Plan, open: &OpenComparisons, block: u32) -> Nex
     NextBlock { cells: cells.into_iter().map(id).collect(), steps, left_out, shows: None }
 }
 
-/// Returns which differences the undecided comparisons can show when the time `left` is filled with
-/// blocks like the next one, which take `each`.
+/// Returns the lowest and the highest of the differences that the undecided comparisons can show
+/// when the time `left` is filled with blocks like the next one, each of which takes `per_block`.
 pub(super) fn shows(
     findings: &Findings,
     open: &OpenComparisons,
     left: Duration,
-    each: Duration,
+    per_block: Duration,
 ) -> Option<(f64, f64)> {
-    let further = (left.as_secs_f64() / each.as_secs_f64().max(1e-3)) as u32;
+    let further = (left.as_secs_f64() / per_block.as_secs_f64().max(1e-3)) as u32;
     let mut all: Vec<f64> = Vec::new();
     for (variant, workload, step) in open {
         let of_workload = findings.workloads.iter().find(|found| found.name == *workload)?;
@@ -247,8 +252,9 @@ pub(super) fn shows(
 }
 
 impl NextBlock {
-    /// Returns the time that the block would take. It counts what its cells took last, and a rest
-    /// before each of them. Cells that alternate run at the same time, so they count once.
+    /// Returns the time that the block would take: what each of its cells took when it last ran,
+    /// and a rest before each of them. Cells that alternate run at the same time, so the time
+    /// counts once.
     pub(super) fn duration(&self, run: &Run, rest: Duration) -> Duration {
         let cell = |id: &CellId| {
             let is_same = |other: &&dbdyno_record::CellRecord| {
@@ -314,7 +320,7 @@ impl RunClock {
     /// Returns the time of day and [`Self::elapsed_us`], read at the same moment. A later reading
     /// of both then shows whether the time of day was set.
     pub(crate) fn now(&self) -> (String, u64) {
-        /// Two readings this close say that the thread was not kept waiting between them.
+        /// Two readings at most this far apart show that the thread did not wait between them.
         const AT_ONCE: Duration = Duration::from_millis(1);
         const TRIES: usize = 10;
         let read = || {
@@ -340,7 +346,7 @@ fn recorded(events: &[RunEvent]) -> Duration {
     events.iter().rev().find_map(elapsed).unwrap_or_default()
 }
 
-/// Returns the time since the run began.
+/// Returns the time that the run had taken at an event, if the event records it.
 fn elapsed(event: &RunEvent) -> Option<Duration> {
     match event {
         RunEvent::CellStarted { elapsed_us, .. }
@@ -358,8 +364,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_that_added_nothing_is_the_end() {
-        let look = |cells| look(3, Duration::ZERO, false, &NextBlock { cells, ..NextBlock::default() });
+    fn a_look_that_adds_no_block_is_the_last() {
+        let look = |cells| look_event(3, Duration::ZERO, false, &NextBlock { cells, ..NextBlock::default() });
         let cell = CellId { block: 4, variant: "a".to_owned(), workload: "oltp".to_owned() };
         let mut events = Vec::new();
         assert!(!is_over(&events));
@@ -369,25 +375,29 @@ mod tests {
         assert!(is_over(&events));
     }
 
-    fn of(variant: &str, workload: &str, step: &str) -> (String, String, String) {
+    fn undecided(variant: &str, workload: &str, step: &str) -> (String, String, String) {
         (variant.to_owned(), workload.to_owned(), step.to_owned())
     }
 
     #[test]
     fn a_workload_whose_base_failed_gets_no_further_block() {
         let all = OpenComparisons::from([
-            of("b", "oltp", "s"),
-            of("c", "oltp", "s"),
-            of("b", "insert-benchmark", "s"),
+            undecided("b", "oltp", "s"),
+            undecided("c", "oltp", "s"),
+            undecided("b", "insert-benchmark", "s"),
         ]);
         let without = |failed: &[(&str, &str)]| {
             let failed = failed.iter().map(|(variant, workload)| ((*variant).into(), (*workload).into()));
             without_failed(all.clone(), &failed.collect(), "a")
         };
         assert_eq!(without(&[]), all);
-        let left = OpenComparisons::from([of("b", "oltp", "s"), of("b", "insert-benchmark", "s")]);
+        let left =
+            OpenComparisons::from([undecided("b", "oltp", "s"), undecided("b", "insert-benchmark", "s")]);
         assert_eq!(without(&[("c", "oltp")]), left);
-        assert_eq!(without(&[("a", "oltp")]), OpenComparisons::from([of("b", "insert-benchmark", "s")]));
+        assert_eq!(
+            without(&[("a", "oltp")]),
+            OpenComparisons::from([undecided("b", "insert-benchmark", "s")])
+        );
     }
 
     const PLAN: &str = r#"
@@ -402,10 +412,10 @@ mod tests {
     "#;
 
     #[test]
-    fn a_block_runs_the_base_and_what_is_open_with_the_steps_that_it_needs() {
+    fn a_block_runs_the_base_and_the_undecided_variants_with_the_steps_that_they_need() {
         let plan = dbdyno_workloads::plans::parse(PLAN, "p").unwrap();
         let next = |open: &[(&str, &str)]| {
-            let open = open.iter().map(|(variant, step)| of(variant, "oltp", step)).collect();
+            let open = open.iter().map(|(variant, step)| undecided(variant, "oltp", step)).collect();
             let next = next_block(&plan, &open, 4);
             let mut variants: Vec<&str> = next.cells.iter().map(|cell| cell.variant.as_str()).collect();
             variants.sort_unstable();
@@ -482,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_has_taken_what_its_last_cell_says() {
+    fn a_resumed_run_has_taken_the_time_that_its_last_event_records() {
         assert_eq!(recorded(&[]), Duration::ZERO);
         let killed = [vec![started(false)], cell("a", 1, Some(5)), cell("b", 6, None)].concat();
         assert_eq!(recorded(&[&killed[..], &[started(true)]].concat()), Duration::from_secs(6));

@@ -1,9 +1,9 @@
-//! Starts the database of a cell, and ends it. It is a server on fresh data, on a copy of a
-//! snapshot or on the data at its place, or a database in this process, or a session with a server
-//! that others run.
+//! Starts and ends the database of a cell. The database is a server that dbdyno starts, an embedded
+//! database in this process, or a server that others run. The first two get fresh data, a copy of
+//! a snapshot, or the data that are already in the data directory.
 //!
-//! A cell's database may stop while that of the next cell starts, if the machine has room for both.
-//! The data that a run has kept for its cells are removed at its end.
+//! A cell's database may stop while the next cell's database starts, if the machine has room for
+//! both. The templates and snapshots that a run has kept for its cells are removed at its end.
 
 use std::fs::Permissions;
 use std::io;
@@ -38,13 +38,15 @@ use crate::{terminal, time};
 /// Name of the database on servers that dbdyno starts. It is the name in the original Insert
 /// Benchmark.
 const DATABASE: &str = "ib";
-/// Class under which the record keeps the encryption of the session for set-up and checks.
+/// Connection class under which the record lists the encryption of the session for set-up and
+/// checks.
 const CONDUCTOR: &str = "conductor";
 /// Message for a start that the user did not wait for.
 const STOPPED: &str = "interrupted by the user while the server was started";
-/// Folder of a run with the option files that its servers are started with. All of the run's cells
-/// therefore have the same configuration, even when the user's own file changes.
+/// Folder in the run directory that keeps the option files of the run's servers. All cells
+/// therefore have the same configuration, even when the user's own file changes during the run.
 const OPTION_FILES: &str = "configs";
+/// Permission bit that lets all users write to a file.
 const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// A database that runs, and how to connect to it.
@@ -59,7 +61,7 @@ pub(crate) struct Database {
     pub(crate) data_dir: Option<PathBuf>,
     /// Folder of the benchmark's own tables. For MyRocks it is the engine's folder.
     pub(crate) database_dir: Option<PathBuf>,
-    /// Notes on the configuration, see [`PreparedVariant::notes`].
+    /// Notes on the configuration, from [`PreparedVariant::notes`].
     config_notes: Vec<String>,
 }
 
@@ -87,9 +89,9 @@ impl Conductor<'_> {
         self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
         let started = self.start_once(cell, snapshot);
         let has_waited = self.has_waited_for_stop()?;
-        // The start may have failed because two servers were too much for the machine.
-        let is_tried_again = started.is_err() && has_waited && !self.cancelled();
-        if is_tried_again { self.start_once(cell, snapshot) } else { started }
+        // The start may have failed because the last cell's server still took the machine's memory.
+        let tries_again = started.is_err() && has_waited && !self.cancelled();
+        if tries_again { self.start_once(cell, snapshot) } else { started }
     }
 
     /// Starts the database once, and removes what a failed start leaves.
@@ -97,7 +99,7 @@ impl Conductor<'_> {
         let started = self.start_on_data(cell, snapshot);
         if started.is_err() && !self.plan.host.keep_data {
             let left = match remove_data(&self.data_dir(cell.id)) {
-                // These data stay, and the cell's failure already names them.
+                // This folder is not dbdyno's, so it stays. The cell's failure already names it.
                 Ok(()) | Err(Error::NotOurs { .. }) => None,
                 Err(error) => Some(error.to_string()),
             };
@@ -128,7 +130,7 @@ impl Conductor<'_> {
     }
 
     /// Provides the database of `variant`. A server is started in `runtime_dir` or in a new one, on
-    /// fresh data or on the data in `data_dir`. The call blocks for seconds.
+    /// fresh data or on the data in `data_dir`. The call blocks its thread for seconds.
     pub(super) async fn database(
         &self,
         variant: &PreparedVariant,
@@ -161,7 +163,7 @@ impl Conductor<'_> {
             ServerSource::Started { base, config, certificates } => {
                 let spec = ServerSpec {
                     base: (**base).clone(),
-                    config: self.kept(&variant.info.name, config)?,
+                    config: self.with_kept_file(&variant.info.name, config)?,
                     cpus: self.server_cpus.clone(),
                     data_dir,
                     log,
@@ -183,9 +185,9 @@ impl Conductor<'_> {
         Ok(database)
     }
 
-    /// Makes a runtime directory for the cell's server with the memory limit of its variant. It is
-    /// `None` without a limit. Where the limit cannot be set and the plan says to go on, the record
-    /// warns of it.
+    /// Makes a runtime directory for the cell's server with the memory limit of its variant. The
+    /// result is `None` without a limit. Where the limit cannot be set and the plan says to go on,
+    /// the record has a warning.
     fn limited_runtime_dir(&self, cell: &mut OpenCell<'_>) -> Result<Option<RuntimeDir>, Stop> {
         let limit = self.plan.server_memory(&cell.id.variant);
         match limit.map(|limit| RuntimeDir::new()?.with_memory_limit(limit.0)).transpose() {
@@ -199,8 +201,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Returns the config of a variant, with its text in a file in the run directory.
-    fn kept(&self, variant: &str, config: &Rendered) -> Result<Rendered, String> {
+    /// Returns the configuration of a variant, with its option file kept in the run directory.
+    fn with_kept_file(&self, variant: &str, config: &Rendered) -> Result<Rendered, String> {
         let config = config.clone();
         if !config.has_file() {
             return Ok(config);
@@ -222,8 +224,8 @@ impl Conductor<'_> {
             let ending = if attempt == 1 { "log".to_owned() } else { format!("{attempt}.log") };
             self.writer.logs_dir().join(format!("{stem}.{ending}"))
         };
-        let there = (1..).take_while(|attempt| file(*attempt).exists()).count();
-        file(if is_new { there + 1 } else { there.max(1) })
+        let existing = (1..).take_while(|attempt| file(*attempt).exists()).count();
+        file(if is_new { existing + 1 } else { existing.max(1) })
     }
 }
 
@@ -268,34 +270,35 @@ impl Database {
         })
     }
 
-    /// Opens a session for set-up and checks, which stays open beside the load.
+    /// Opens a session for set-up and checks, which stays open while the load runs.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
         let mut session = self.connect_to_probe().await?;
         session.lift_own_limits().await?;
         Ok(session)
     }
 
-    /// Opens the same session, but with the settings that the server gives to all sessions, to read
-    /// them. It is idle while a step runs, so it also lifts the server's idle timeout.
+    /// Opens a session like [`Self::connect`], but keeps the settings that the server gives to all
+    /// sessions, so that they can be read. The session is idle while a step runs, so the server's
+    /// idle timeout is lifted.
     pub(crate) async fn connect_to_probe(&self) -> Result<AnySession, DbError> {
         let mut session = self.database_server.connect_as(CONDUCTOR).await?;
         session.stay_while_idle().await?;
         Ok(session)
     }
 
-    /// Returns the server's first process, if it runs on this machine as far as can be seen.
+    /// Returns the server's first process, if dbdyno has found it on this machine.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.server.as_ref().map(Running::pid).or(self.found_pid)
     }
 
-    /// Measures the traffic of the device under the data directory, for settling.
+    /// Returns a gauge of the traffic of the device under the data directory, which settling reads.
     pub(crate) fn device_gauge(&self) -> Option<DeviceGauge> {
         let device = device_of(self.data_dir.as_deref()?)?;
         Some(DeviceGauge::new(move || device.traffic()))
     }
 
-    /// Returns where to query the server's own counters while the load runs. It is `None` for
-    /// SQLite, because a query would take a lock on the very file that is being measured.
+    /// Returns where to query the server's own counters while the load runs. The result is `None`
+    /// for SQLite, because a query would take a lock on the very file that is being measured.
     pub(crate) fn status_server(&self) -> Option<DatabaseServer> {
         self.database_server.address.login().map(|_| self.database_server.clone())
     }
@@ -342,7 +345,8 @@ impl Database {
     }
 }
 
-/// Returns the process of a server that others run, if that process is the one that has the data.
+/// Returns the process at the socket of a server that others run, if that process has the data. A
+/// proxy does not have them.
 async fn process_of(database_server: &DatabaseServer) -> Result<Option<u32>, DbError> {
     if database_server.address.login().is_none() || !database_server.capabilities.is_at_its_socket() {
         return Ok(None);
@@ -353,8 +357,8 @@ async fn process_of(database_server: &DatabaseServer) -> Result<Option<u32>, DbE
     Ok(pid)
 }
 
-/// Adds the intent to the error of a server that did not start. The server names its own option,
-/// but the reader knows the intent.
+/// Adds to the error of a server that did not start which of the plan's intents has set the option.
+/// The server names only its own option, but the reader knows the intent.
 fn with_causes(config: &Rendered, error: &Error) -> String {
     let error = error.to_string();
     [vec![error.clone()], config.causes(&error)].concat().join("\n")
@@ -370,7 +374,7 @@ pub(crate) fn kept_option_file(
     let folder = run.join(OPTION_FILES);
     let path = folder.join(format!("{variant}.{ending}"));
     // A running server may read its file once more, so an equal file stays.
-    if small_text(&path, text.len() as u64).is_some_and(|there| there == text) {
+    if small_text(&path, text.len() as u64).is_some_and(|existing| existing == text) {
         return Ok(path);
     }
     let write = || {
@@ -394,7 +398,7 @@ pub(crate) fn kept_option_file(
     Ok(path)
 }
 
-/// A server that stops, and the cell that it ran for.
+/// A server that is being stopped, and the cell that it ran for.
 pub(crate) struct Stopping {
     cell: CellId,
     /// The thread that stops the server. It returns what was odd about the end.
@@ -402,8 +406,8 @@ pub(crate) struct Stopping {
 }
 
 impl Conductor<'_> {
-    /// Stops the cell's server and removes its data. Where both servers fit, the next cell begins
-    /// meanwhile.
+    /// Stops the cell's server and removes its data. Where the machine has room for both servers,
+    /// the next cell begins meanwhile.
     pub(super) fn give_back(
         &mut self,
         cell: &mut OpenCell<'_>,
@@ -423,7 +427,10 @@ impl Conductor<'_> {
         let Some(next) = next else { return false };
         // A copy of a snapshot needs the space of the data that are removed now.
         let is_fresh = self.snapshot(next).is_none();
-        is_fresh && self.plan.host.rest.0.is_zero() && !self.cancelled() && is_half_free(&HostFiles::here())
+        is_fresh
+            && self.plan.host.rest.0.is_zero()
+            && !self.cancelled()
+            && is_half_of_memory_free(&HostFiles::here())
     }
 
     /// Ends a database, which takes a while. It returns what was odd about the end.
@@ -439,7 +446,7 @@ impl Conductor<'_> {
         self.stopping = Some(Stopping { cell: cell.clone(), thread });
     }
 
-    /// Waits for the server that stops. It returns whether there was one.
+    /// Waits for the server that is being stopped. It returns whether there was one.
     pub(crate) fn has_waited_for_stop(&mut self) -> Result<bool, ExitError> {
         let Some(Stopping { cell, thread }) = self.stopping.take() else { return Ok(false) };
         let odd = thread.join().unwrap_or_else(|_| vec!["the server may not have stopped".into()]);
@@ -484,13 +491,13 @@ impl Database {
 }
 
 /// Whether half of the memory is free. A second server like the running one then has room.
-fn is_half_free(files: &HostFiles) -> bool {
+fn is_half_of_memory_free(files: &HostFiles) -> bool {
     let free = files.meminfo("MemAvailable").zip(files.meminfo("MemTotal"));
     free.is_some_and(|(free, total)| free >= total / 2)
 }
 
-/// Refuses links in the place of the folders that a run makes for its data. Links may lead to the
-/// folders that the user names.
+/// Fails if a symbolic link is in the place of a folder that a run makes for its data. Folders that
+/// the user names may be links.
 pub(crate) fn refuse_links(data_root: &Path) -> Result<(), ExitError> {
     let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
@@ -538,7 +545,7 @@ mod tests {
     use crate::host::{self, machine};
 
     #[test]
-    fn an_option_file_is_written_by_its_owner_only_whatever_the_umask_says() {
+    fn only_its_owner_can_write_an_option_file_whatever_the_umask_is() {
         let folder = tempfile::tempdir().unwrap();
         let write = |text: &str| kept_option_file(folder.path(), "a", "cnf", text).unwrap();
         // A umask of 0 leaves these permissions.
@@ -552,14 +559,14 @@ mod tests {
         let is_free = |free: u64| {
             let text = format!("MemTotal: 100 kB\nMemAvailable: {free} kB\n");
             let (_folder, files) = machine(&[("/proc/meminfo", &text)]);
-            is_half_free(&files)
+            is_half_of_memory_free(&files)
         };
         assert!(is_free(50) && !is_free(49));
-        assert!(!is_half_free(&machine(&[]).1));
+        assert!(!is_half_of_memory_free(&machine(&[]).1));
     }
 
     #[test]
-    fn templates_of_the_run_go_with_it_and_kept_ones_stay() {
+    fn templates_of_the_run_are_removed_and_those_that_the_user_names_stay() {
         let folder = tempfile::tempdir().expect("a folder");
         let (data_root, kept) = (folder.path().join("data"), folder.path().join("kept/below"));
         let kept = host::kept_templates(Some(&kept)).expect("it can be made").expect("it is named");

@@ -1,5 +1,5 @@
-//! Facts about MariaDB, MySQL and Percona Server, the options that their variants have, and their
-//! query plans (from EXPLAIN in all versions).
+//! Describes the family of MySQL, Percona Server and MariaDB: its facts, the options that its
+//! variants have, and how to read what EXPLAIN says about a query plan in all versions.
 
 mod classes;
 pub mod option_file;
@@ -52,14 +52,14 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     ..FamilyFacts::DEFAULT
 };
 
-/// Updates settings that follow others: a character set brings its collation, and a buffer pool has
-/// whole chunks.
+/// Updates settings that depend on others, as the server does. A character set selects its default
+/// collation, and the buffer pool's size is rounded up to whole chunks.
 fn follow(settings: &mut Settings, before: &Settings) {
     let [set, collation] = ["character_set_server", "collation_server"];
     if settings.get(set) != before.get(set) && settings.get(collation) == before.get(collation) {
         let set = settings.get(set).map(|set| set.to_ascii_lowercase()).unwrap_or_default();
         match KNOWN.collations.get(&set) {
-            Some(brought) => settings.insert(collation.to_owned(), brought.clone()),
+            Some(default_collation) => settings.insert(collation.to_owned(), default_collation.clone()),
             None => settings.remove(collation),
         };
     }
@@ -121,13 +121,14 @@ impl TypedOptions for MysqlOptions {
     }
 }
 
+/// Returns one text for each row of EXPLAIN's result.
 fn nodes(rows: &[PlanRow]) -> Vec<String> {
     rows.iter().map(|row| node(row, rows.len() > 1)).collect()
 }
 
-/// Positions of table, access type, key and remarks among EXPLAIN's columns. MySQL 5.7 added
-/// `partitions` and `filtered`.
-fn places(columns: usize) -> Option<[usize; 4]> {
+/// Returns the positions of table, access type, key and remarks among EXPLAIN's columns. MySQL has
+/// two more columns from 5.7 on, `partitions` and `filtered`.
+fn positions(columns: usize) -> Option<[usize; 4]> {
     match columns {
         10 => Some([2, 3, 5, 9]),
         12 => Some([2, 4, 6, 11]),
@@ -135,11 +136,11 @@ fn places(columns: usize) -> Option<[usize; 4]> {
     }
 }
 
-/// One node, as in `index k_1 range, covering`. In a join, the tables' order is part of the plan,
-/// so the table comes first: `orders: ...`.
+/// Returns one node, as in `index k_1 range, covering`. In a join, the tables' order is part of the
+/// plan, so the table comes first: `orders: ...`.
 fn node(row: &[Option<String>], is_join: bool) -> String {
-    let Some(places) = places(row.len()) else { return joined(row) };
-    let [table, access, key, extra] = places.map(|place| row[place].as_deref().unwrap_or_default());
+    let Some(positions) = positions(row.len()) else { return joined(row) };
+    let [table, access, key, extra] = positions.map(|position| row[position].as_deref().unwrap_or_default());
     let index = match key {
         "" => String::new(),
         "PRIMARY" => "primary key ".to_owned(),
@@ -156,7 +157,7 @@ fn node(row: &[Option<String>], is_join: bool) -> String {
     };
     let remarks =
         REMARKS.iter().filter(|(words, _)| extra.split(';').any(|part| part.trim().starts_with(words)));
-    // `Using index condition` begins with the same words.
+    // The remark is compared whole, because `Using index condition` begins with the same words.
     let covering = extra.split(';').any(|part| part.trim() == "Using index").then(|| "covering".to_owned());
     let words = std::iter::once(how)
         .chain(covering)
@@ -166,8 +167,8 @@ fn node(row: &[Option<String>], is_join: bool) -> String {
     if is_join && !table.is_empty() { format!("{table}: {words}") } else { words }
 }
 
-/// Remarks that mean extra work. `Using where` says only that rows are filtered, and versions
-/// differ in when they say it.
+/// EXPLAIN's remarks that a node shows, each with its short form. `Using where` is not among them,
+/// because it says only that rows are filtered, and versions differ in when they say it.
 const REMARKS: [(&str, &str); 11] = [
     ("Using index condition", "index condition"),
     ("Using index for group-by", "loose scan"),
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_of_both_shapes_say_the_same() {
+    fn explain_with_ten_and_with_twelve_columns_gives_the_same_text() {
         let new = ["1", "SIMPLE", "t", "", "range", "k_1", "k_1", "4", "", "101", "100.00", "Using index"];
         let new = new.map(|cell| Some(cell.to_owned()).filter(|text| !text.is_empty())).to_vec();
         assert_eq!(row("range", "k_1", "Using where; Using index"), ["index k_1 range, covering"]);
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_join_each_node_has_its_table() {
+    fn each_node_of_a_join_names_its_table() {
         let row = |table: &str| {
             let row = ["1", "SIMPLE", table, "ALL", "", "", "", "", "9", "Using join buffer (flat)"];
             row.map(|cell| Some(cell.to_owned())).to_vec()

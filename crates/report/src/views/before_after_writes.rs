@@ -1,5 +1,5 @@
-//! Table of what writing does to reads: the rate of each test after the steps that write ÷ its rate
-//! before them. It has one row per test and one column per variant.
+//! Builds the table of what writes do to reads: the rate of each test after the steps that write ÷
+//! its rate before them. The table has one row per test and one column per variant.
 
 use dbdyno_analyse::{StepFindings, ZeroRates, interval_of_blocks, ratio_of_runs};
 use serde_json::Value;
@@ -11,10 +11,10 @@ use crate::warnings::reasons_text;
 use crate::words::blocks_text;
 
 /// The suffix of a test's name in a step that runs before the steps that write.
-const BEFORE: &str = ".pre";
+const BEFORE_SUFFIX: &str = ".pre";
 
 /// Data modes in which each step has tables of its own, so that no table ages.
-const FRESH: [&str; 2] = ["reset", "restore-each-step"];
+const FRESH_MODES: [&str; 2] = ["reset", "restore-each-step"];
 
 /// The steps of a test before and after the steps that write.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ struct Test<'a> {
     after: &'a StepFindings,
 }
 
-/// The tables; none without a test that ran before and after the steps that write.
+/// Returns the table, or none where no test ran both before and after the steps that write.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let variants = scope.variants();
     let mut table = Table::new("After ÷ before writes", "", ["test"], variants.iter().copied());
@@ -38,7 +38,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(table, &BY_THRESHOLD)]
 }
 
-/// Tests that have both steps, in the order of the first step.
+/// Returns the tests that have both steps, in the order of the steps before the writes.
 fn tests(scope: Scope<'_>) -> impl Iterator<Item = Test<'_>> {
     scope.steps().filter_map(move |before| {
         let name = step_after(&before.name)?;
@@ -47,10 +47,10 @@ fn tests(scope: Scope<'_>) -> impl Iterator<Item = Test<'_>> {
     })
 }
 
-/// The name of the same step after the writes: `random-points_range=10.c4` for
-/// `random-points.pre_range=10.c4`. `None` for another step.
+/// Returns the name of the same step after the writes: `random-points_range=10.c4` for
+/// `random-points.pre_range=10.c4`. The result is `None` for a step that is not before the writes.
 fn step_after(name: &str) -> Option<String> {
-    let (test, rest) = name.split_once(BEFORE)?;
+    let (test, rest) = name.split_once(BEFORE_SUFFIX)?;
     let ends = rest.is_empty() || rest.starts_with(['.', '_']);
     ends.then(|| format!("{test}{rest}"))
 }
@@ -61,7 +61,7 @@ fn note(scope: Scope<'_>, has_intervals: bool) -> String {
         false => "the geometric mean where there are several blocks",
     };
     let mode = scope.workload.options.get("data").and_then(Value::as_str);
-    let fresh = mode.filter(|mode| FRESH.contains(mode)).map_or_else(String::new, |mode| {
+    let fresh = mode.filter(|mode| FRESH_MODES.contains(mode)).map_or_else(String::new, |mode| {
         format!(
             " No writes lie between them in this run: each step began on fresh tables (data = \"{mode}\")."
         )
@@ -84,7 +84,7 @@ fn cell(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
     let Some(ratio) = ratio_of_runs(after, before) else {
         return match without {
             Some(_) => absent("one of the two steps answered nothing"),
-            None => gap(scope, test, variant),
+            None => missing_ratio(scope, test, variant),
         };
     };
     let cell = ratio_cell(ratio.value, 2, false, scope.run.colours);
@@ -92,8 +92,9 @@ fn cell(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
     Cell { interval: interval_of_blocks(&ratio.blocks), note, ..cell }
 }
 
-/// Why there is no ratio: what happened to the first of the two steps that has no rate.
-fn gap(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
+/// Returns a table cell that says why there is no ratio. It names the first of the two steps that
+/// has no rate, and what happened to that step.
+fn missing_ratio(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
     let without_rate = |step: &&StepFindings| step.variant(variant).is_some_and(|found| found.rate.is_none());
     let step = [test.before, test.after].into_iter().find(without_rate);
     match step.and_then(|step| Some((&step.name, placeholder(scope, step.variant(variant)?)))) {
@@ -113,7 +114,8 @@ mod tests {
     use crate::fixture::{NAMES, of_steps, step};
     use crate::views::testing::scope;
 
-    /// One variant's rates before and after, block by block.
+    /// Makes findings from one variant's rates before and after the writes, with one rate per
+    /// block.
     fn blocks(before: &[f64], after: &[f64]) -> Findings {
         let of = |name, rates| step(name, &[(NAMES[0], rates)]);
         of_steps(vec![of("ro.pre", before), of("write", &[500.0; 3]), of("ro", after)])
@@ -123,7 +125,7 @@ mod tests {
         tables(scope(findings)).pop()
     }
 
-    fn only(findings: &Findings) -> Cell {
+    fn only_cell(findings: &Findings) -> Cell {
         let table = table(findings).expect("both steps");
         assert_eq!((table.rows.len(), table.rows[0][0].text.as_str()), (1, "ro"));
         table.rows[0][1].clone()
@@ -146,10 +148,10 @@ mod tests {
     fn rates_are_divided_within_their_block_and_averaged_on_a_log_scale() {
         // The ratios are 0.8 and 0.2, and their geometric mean is 0.4. The ratio of the medians
         // would be 0.5.
-        let found = only(&blocks(&[10_000.0, 20_000.0], &[8_000.0, 4_000.0]));
+        let found = only_cell(&blocks(&[10_000.0, 20_000.0], &[8_000.0, 4_000.0]));
         close(found.value.unwrap(), 0.4, 1e-12);
-        // This is Student's t for two observations that lie ln 2 from their mean: 12.706 × ln 2 ×
-        // √2 ÷ √2.
+        // The interval's half-width is Student's t × the standard error. Both log ratios
+        // lie ln 2 from their mean, so the half-width is 12.706 × (√2 × ln 2) ÷ √2.
         let interval = found.interval.unwrap();
         close((interval.high / 0.4).ln(), 12.706_204_736 * 2.0_f64.ln(), 1e-6);
         close((0.4 / interval.low).ln(), 12.706_204_736 * 2.0_f64.ln(), 1e-6);
@@ -158,16 +160,16 @@ mod tests {
     #[test]
     fn one_block_has_a_ratio_and_no_interval() {
         let findings = blocks(&[10_000.0], &[9_000.0]);
-        let found = only(&findings);
+        let found = only_cell(&findings);
         assert_eq!((found.value, found.interval), (Some(0.9), None));
         assert!(table(&findings).unwrap().note.ends_with("where there are several blocks."));
     }
 
     #[test]
-    fn a_block_with_an_invalid_step_and_one_that_stood_still_are_left_out() {
+    fn a_block_with_an_invalid_step_and_one_with_a_stalled_step_are_left_out() {
         let mut findings = blocks(&[10_000.0; 3], &[8_000.0, 8_000.0, 0.0]);
         findings.workloads[0].steps[0].variants[0].runs[0].validity = Validity::Interrupted;
-        let found = only(&findings);
+        let found = only_cell(&findings);
         let note = "without block 3, in which one of the two steps answered nothing";
         assert_eq!((found.value, found.interval, found.note.as_str()), (Some(0.8), None, note));
     }
@@ -177,12 +179,12 @@ mod tests {
         let mut findings = blocks(&[10_000.0], &[8_000.0]);
         let variant = &mut findings.workloads[0].steps[2].variants[0];
         (variant.rate, variant.runs[0].validity) = (None, Validity::Failed { message: "gone".to_owned() });
-        let found = only(&findings);
+        let found = only_cell(&findings);
         assert_eq!((found.text.as_str(), found.note.as_str()), ("failed", "ro: gone"));
     }
 
     #[test]
-    fn each_number_of_connections_has_its_own_and_steps_without_the_other_have_none() {
+    fn each_concurrency_level_has_a_row_and_a_step_without_its_counterpart_has_none() {
         let names = ["ro.pre.c1", "ro.pre.c4", "only.pre.c1", "w.c1", "ro.c1", "ro.c4", "hot.c1"];
         let rates = [1_000.0, 2_000.0, 3_000.0, 4_000.0, 5_000.0, 6_000.0, 7_000.0];
         let steps = names.iter().zip(rates).map(|(name, rate)| step(name, &[(NAMES[0], &[rate])]));

@@ -1,4 +1,4 @@
-//! Options of DBT3, and what a plan asks of them.
+//! Defines the options of DBT3, checks them, and derives from them what the workload needs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -112,6 +112,7 @@ fn query_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, 
     Ok(numbers.into_iter().map(|QueryNumber(number)| number).collect())
 }
 
+/// A query's number, which a plan writes as `3` or `"q3"`.
 struct QueryNumber(u8);
 
 impl<'de> Deserialize<'de> for QueryNumber {
@@ -146,8 +147,8 @@ impl Visitor<'_> for NumberOrName {
 }
 
 impl Dbt3Options {
-    /// Returns the hints that the optimiser is given for query `number` in steps of their own, with the
-    /// ends of their names.
+    /// Returns the optimiser hints for query `number`. Each hint has a step of its own and comes
+    /// with the end of that step's name, such as `order1`.
     pub(crate) fn hints_of(&self, number: u8) -> Vec<(String, Hint)> {
         let name = format!("q{number}");
         let orders = self.join_orders.get(&name).into_iter().flatten().zip(1..);
@@ -160,7 +161,7 @@ impl Dbt3Options {
 impl WorkloadOptions for Dbt3Options {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         schema_problem(self)
-            .or_else(|| words_problem(self))
+            .or_else(|| repetitions_problem(self))
             .or_else(|| orders_problem(self))
             .or_else(|| indexes_problem(self))
             .or_else(|| table_options_problem(&self.create_table_options))
@@ -193,14 +194,16 @@ impl WorkloadOptions for Dbt3Options {
     }
 }
 
-fn words_problem(options: &Dbt3Options) -> Option<Mistake> {
+fn repetitions_problem(options: &Dbt3Options) -> Option<Mistake> {
     let one_cold = "only the first of several repetitions would be cold: set repetitions = 1 and, for so many cold ones, blocks";
     first_problem([
-        // Only the first execution after a start is cold.
+        // Only the first execution after a server's start is cold.
         (options.cold.is_any() && options.repetitions > 1, "repetitions", one_cold),
     ])
 }
 
+/// Returns the tables of the query called `name` that can be given an order or an index. It is a
+/// mistake in the option `key` when the plan has no step for that query.
 fn outer_tables(options: &Dbt3Options, key: &'static str, name: &str) -> Result<Vec<&'static str>, Mistake> {
     let number = name.strip_prefix('q').and_then(|number| number.parse().ok());
     let known =
@@ -215,9 +218,9 @@ fn indexes_problem(options: &Dbt3Options) -> Option<Mistake> {
             Ok(tables) => tables,
             Err(mistake) => return Some(mistake),
         };
-        let is_of =
+        let is_in_query =
             |table: Dbt3Table| tables.iter().any(|known| known.split(' ').next() == Some(table.name()));
-        let unknown = indexes.iter().find(|index| !Dbt3Table::of_index(index).is_some_and(is_of))?;
+        let unknown = indexes.iter().find(|index| !Dbt3Table::of_index(index).is_some_and(is_in_query))?;
         let message = format!(
             "indexes names {unknown} for {name}, whose tables have no such index: {}",
             tables.join(", ")
@@ -252,7 +255,7 @@ fn orders_problem(options: &Dbt3Options) -> Option<Mistake> {
 mod tests {
     use crate::plans::parse;
 
-    fn said(lines: &str) -> String {
+    fn parsed(lines: &str) -> String {
         let plan = format!(
             "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.dbt3]\n{lines}\n"
         );
@@ -275,9 +278,9 @@ mod tests {
             "cold = [\"q30\"]",
             "time_limit = \"0s\"",
         ];
-        let all: Vec<String> = wrong.iter().map(|lines| said(lines)).collect();
+        let all: Vec<String> = wrong.iter().map(|lines| parsed(lines)).collect();
         insta::assert_snapshot!(all.join("\n"));
-        assert_eq!(said("queries = [\"q3\", 5]"), "fine");
-        assert_eq!(said("join_orders = { q3 = [[\"lineitem\", \"orders\", \"customer\"]] }"), "fine");
+        assert_eq!(parsed("queries = [\"q3\", 5]"), "fine");
+        assert_eq!(parsed("join_orders = { q3 = [[\"lineitem\", \"orders\", \"customer\"]] }"), "fine");
     }
 }
