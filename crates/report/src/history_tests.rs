@@ -125,7 +125,7 @@ fn a_row_has_all_changes_each_with_its_own_p_and_what_the_newest_run_lacks() {
     history.series[0].newest = Some(Lapse::ZeroRate);
     assert_eq!(shown(&history), "none, has rate zero | 0.008");
     let said = "dev qr100 dropped to rate zero in the newest run 20240106T000000Z-nightly.";
-    assert_eq!(answers(&history)[0], said);
+    assert_eq!(summary(&history)[0], said);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_level_of_rate_zero_has_no_ratio_to_it() {
     assert_eq!(row(&history, &history.series[0])[CHANGE], "faster");
     let said = "dev qr100 is faster since run 20240104T000000Z-nightly: rate zero before (0.00 to \
                 8,210, 12.0.1 to 12.0.2).";
-    assert_eq!(answers(&history), [said]);
+    assert_eq!(summary(&history), [said]);
 }
 
 #[test]
@@ -162,11 +162,11 @@ fn the_unit_is_that_of_what_is_shown() {
 fn no_change_is_a_sentence_too() {
     let mut history = history();
     history.series.remove(0);
-    assert_eq!(answers(&history), ["No change of level can be found yet: there are too few runs."]);
+    assert_eq!(summary(&history), ["No change of level can be found yet: there are too few runs."]);
     history.detectable.runs = 12;
-    assert_eq!(answers(&history), ["No change of level beyond the margin was found in any series."]);
+    assert_eq!(summary(&history), ["No change of level beyond the margin was found in any series."]);
     history.series.clear();
-    assert_eq!(answers(&history), ["No step of any run has a valid block: there is nothing to follow."]);
+    assert_eq!(summary(&history), ["No step of any run has a valid block: there is nothing to follow."]);
 }
 
 #[test]

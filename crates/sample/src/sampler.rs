@@ -251,7 +251,7 @@ fn readers_for(config: &Config, tally: &Arc<ReadTally>) -> Vec<Spec> {
         // On a machine of many CPUs and devices the kernel takes milliseconds for the text.
         slow.push(costly("interrupts", Duration::ZERO, move || Interrupts::open(server, client)));
     }
-    slow.push(costly("processes", processes::AT_LEAST, Processes::open));
+    slow.push(costly("processes", processes::SHORTEST_INTERVAL, Processes::open));
     readers.push(("sampler-processes", slow));
     let readers = readers.into_iter().enumerate().map(|(number, (name, sources))| Spec {
         name,

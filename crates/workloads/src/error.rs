@@ -36,7 +36,7 @@ pub enum Error {
     #[error("script {script}: {message}")]
     Script { script: String, message: String },
     /// The state that a snapshot restores cannot be read as this workload's state.
-    #[error("what is kept with the snapshot of the data is not of this workload: {0}; start a new run")]
+    #[error("the state that is kept with the data's snapshot is not of this workload: {0}; start a new run")]
     Knowledge(String),
 }
 

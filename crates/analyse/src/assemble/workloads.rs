@@ -13,6 +13,7 @@ use crate::compare::query_plans::{executed_plans, plans_of};
 use crate::compare::rates::keeps_target;
 use crate::measure::hosts::client_has_own_cpus;
 use crate::measure::latency::pooled;
+use crate::measure::statements::is_median_bound;
 use crate::metrics::fsyncs::syncs_of;
 use crate::model::steps::valid;
 use crate::model::{
@@ -166,7 +167,7 @@ fn variant_step(of_variant: VariantRuns<'_>, spec: &StepSpec) -> VariantStep {
         latency,
         query_plans: plans_of(steps.clone()),
         executed_plans: executed_plans(steps),
-        cut_off: is_cut_off(&runs),
+        cut_off: is_median_bound(valid(&runs).map(|run| (run.rate, run.cut_off))),
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
         drift: trend(&rates).filter(|_| !spec.is_warm_up),
@@ -176,12 +177,6 @@ fn variant_step(of_variant: VariantRuns<'_>, spec: &StepSpec) -> VariantStep {
         runs,
         ..VariantStep::default()
     }
-}
-
-/// Whether the median over the blocks is one of the times that were cut off, or is next to one.
-fn is_cut_off(runs: &[StepRun]) -> bool {
-    let (all, ended) = (valid(runs).count(), valid(runs).filter(|run| !run.cut_off).count());
-    all > 0 && ended <= all / 2
 }
 
 pub(crate) fn sections(

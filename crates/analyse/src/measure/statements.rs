@@ -74,12 +74,19 @@ pub(crate) fn headline(step: &WindowSummary<'_>, executions: &[Execution]) -> (f
         Unit::Seconds => {
             let seconds: Vec<f64> = executions.iter().map(|execution| execution.seconds).collect();
             let middle = median(&seconds).unwrap_or(0.0);
-            // An execution that was cut off would have taken longer than its time. Where the median
-            // is such an execution, or is next to one, it is a bound.
-            let ended = executions.iter().filter(|execution| !execution.cut_off).count();
-            (middle, !seconds.is_empty() && ended <= seconds.len() / 2)
+            (middle, is_median_bound(executions.iter().map(|one| (one.seconds, one.cut_off))))
         }
     }
+}
+
+/// Whether the median of these times is only a bound. Each is given with whether a time limit cut it
+/// off. The true median is longer if a time at or below it was cut off.
+pub(crate) fn is_median_bound(times: impl Iterator<Item = (f64, bool)>) -> bool {
+    let mut sorted: Vec<(f64, bool)> = times.collect();
+    sorted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    // Of an even number, the median is between this time and the one before.
+    let Some((middle, _)) = sorted.get(sorted.len() / 2) else { return false };
+    sorted.iter().any(|(time, is_cut_off)| *is_cut_off && time <= middle)
 }
 
 /// Figures over all queries, for a step that has several.
@@ -169,6 +176,8 @@ mod tests {
         assert_eq!(found(&[(5.0, true)]), (5.0, true));
         assert_eq!(found(&[(1.0, false), (2.0, false), (5.0, true)]), (2.0, false));
         assert_eq!(found(&[(1.0, false), (5.0, true)]), (3.0, true));
+        // A refresh that was cut off early may be the longest of all.
+        assert_eq!(found(&[(1.0, true), (1.5, false), (1.6, false)]), (1.5, true));
     }
 
     #[test]

@@ -228,7 +228,6 @@ impl<'a> WindowSummary<'a> {
 /// and seconds with one busy connection out of many are no stalls of the server. A client that is
 /// stuck is at work, because its last answer is yet to come. Of more than 64 connections, the
 /// record counts some as one client, which ends with the last of them.
-/// connections some are one client in the record, which ends with the last of them.
 fn tail_from(headline: &KindSummary<'_>, window: Span) -> Option<u64> {
     let mut last_answers: BTreeMap<u32, u64> = BTreeMap::new();
     for interval in &headline.intervals.0 {

@@ -272,7 +272,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
     crate::files::name_stale(&args.out, plan.host.data_dir.as_deref());
     let variants = prepare(&plan, runtime)?;
     terminal::note(&format!("the plan takes {}", forecast::in_all(&forecast::of(&plan))));
-    let advisory_locks = locked(args, &plan, &variants, runtime)?;
+    let advisory_locks = take_locks(args, &plan, &variants, runtime)?;
     parity::before_a_run(&plan, &variants)?;
     let manifest = manifest(&plan, &variants, &args.out)?;
     warn_of_margins(&manifest);
@@ -282,7 +282,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
 
 /// Takes the advisory locks of a run. A fleet's run takes none here, because its tasks run on other
 /// machines and take them there.
-fn locked(
+fn take_locks(
     args: &RunArgs,
     plan: &Plan,
     variants: &[PreparedVariant],

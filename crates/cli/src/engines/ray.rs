@@ -43,7 +43,7 @@ impl Ray {
         let words = command_line(&address, ["nodes".to_owned()]);
         let listed = printed(calling(&words[0]).args(&words[1..]).envs(program_variables())).map_err(|said| {
             let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
+            let advice = "check that python3 has the cluster's version of Ray (pip install \"ray[client]\"), that the cluster is up, and that its token is set";
             ExitError::machine(format!("cannot ask Ray for its nodes: {why}; {advice}"))
         })?;
         let mut nodes = nodes(&listed);

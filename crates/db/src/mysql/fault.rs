@@ -14,7 +14,7 @@ pub(super) enum MysqlServerError {
     Reported { code: u16, message: String },
     #[error("the server asked for a local file, which dbdyno never sends; load the rows with INSERT")]
     LocalFile,
-    #[error("the server asks for no rows: this is no LOAD DATA LOCAL INFILE")]
+    #[error("the statement is not LOAD DATA LOCAL INFILE, so the server takes no rows")]
     NoLocalFile,
 }
 

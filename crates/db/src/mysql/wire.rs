@@ -20,7 +20,7 @@ const WORTH_GATHERING: usize = 1024;
 
 /// Time for reading what a server said before it closed the connection. The text lies in the socket
 /// already, or never comes.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const CLOSING_MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct MysqlWire<S> {
@@ -164,7 +164,7 @@ impl<S: ByteStream> MysqlWire<S> {
     async fn closing_message(&mut self) -> Option<MysqlFault> {
         let mut payload = Vec::new();
         self.allow(ReceiveLimits::LOGIN);
-        tokio::time::timeout(LAST_WORDS, self.read(&mut payload)).await.ok()?.ok()?;
+        tokio::time::timeout(CLOSING_MESSAGE_TIMEOUT, self.read(&mut payload)).await.ok()?.ok()?;
         (payload[0] == 0xff).then(|| server_error(&payload))
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Longest time for a server to come up on a busy machine.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// The folder that advisory locks the servers' base directories.
+/// The folder that holds the servers' base directories.
 fn servers_folder() -> PathBuf {
     if let Some(folder) = std::env::var_os("DBDYNO_SERVERS") {
         return folder.into();

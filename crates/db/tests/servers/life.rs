@@ -177,7 +177,7 @@ fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
 }
 
 /// A scan of more than the limit: the page cache of the server's files is the server's, and the
-/// limit advisory locks for it.
+/// limit holds for it.
 #[test]
 #[ignore = "in cargo xtask test --all: control groups"]
 fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {

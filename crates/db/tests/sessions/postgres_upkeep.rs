@@ -117,7 +117,7 @@ async fn dead_rows(session: &mut AnySession) -> i64 {
     first_i64(&session.rows(sql).await.unwrap()).unwrap_or(0)
 }
 
-/// Dead rows and log are owed until the cleanup, and one that an open transaction advisory locks back is
+/// Dead rows and log are owed until the cleanup, and one that an open transaction holds back is
 /// missed at the cap.
 async fn check_quiet(server: &Server, session: &mut AnySession) {
     let mut owner = connected(server.root().with_database(DATABASE)).await;

@@ -2,6 +2,7 @@
 // base.
 import { button, changeData, part } from "./charts/figure.js";
 import { pageData } from "./charts/look.js";
+import { isOpen, ratioOf } from "./ratio.js";
 
 /** Makes the tables in a part of the page answer. */
 export function tablesOf(root) {
@@ -218,32 +219,8 @@ function filterTable(table, steps, isOut, off) {
   }
 }
 
-/** t such that 95 % lie within ±t, by degrees of freedom. */
-const STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093, 2.086];
-
-/**
- * Ratio of two variants over the blocks in which both have a rate, with its 95 % interval. Rates are
- * pairs of block and rate; `true` as a third item marks a time that was cut off. Where one of the two
- * was cut off the ratio is a bound, with a sign and no interval. Where both were, a block has none.
- */
-export function ratioOf(rates, base) {
-  const of = new Map(base.map(([block, rate, cut]) => [block, { rate, cut: !!cut }]));
-  const pairs = rates.filter(([block, rate]) => rate > 0 && of.get(block)?.rate > 0)
-    .map(([block, rate, cut]) => ({ log: Math.log(rate / of.get(block).rate), isCut: !!cut, isBaseCut: of.get(block).cut }));
-  const told = pairs.filter((pair) => !(pair.isCut && pair.isBaseCut));
-  if (!told.length) { return null; }
-  const [above, below] = [told.some((pair) => pair.isCut), told.some((pair) => pair.isBaseCut)];
-  const sign = above && below ? "≷" : above ? ">" : below ? "<" : "";
-  const logs = told.map((pair) => pair.log);
-  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
-  if (logs.length < 2 || sign) { return { value: Math.exp(mean), low: null, high: null, sign }; }
-  const deviation = Math.sqrt(logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (logs.length - 1));
-  const half = (STUDENT[logs.length - 2] || 1.96 + 2.4 / (logs.length - 1)) * deviation / Math.sqrt(logs.length);
-  return { value: Math.exp(mean), low: Math.exp(mean - half), high: Math.exp(mean + half), sign };
-}
-
 /** The field that chooses the base of relative tables and of charts of ratios. */
-function baseField(page, { variants, base, relative, steps }, repaint) {
+function baseField(page, { variants, base, relative, steps, colours }, repaint) {
   const select = part("select"), note = part("span", "facts"), planned = new Map();
   select.append(...variants.map((name) => new Option(name, name)));
   select.selectedIndex = base;
@@ -252,12 +229,13 @@ function baseField(page, { variants, base, relative, steps }, repaint) {
     const chosen = select.selectedIndex, isPlanned = chosen === base;
     for (const table of relativeTables(page, relative)) {
       const columns = [...table.tHead.rows[0].cells].map((cell) => variants.indexOf(textOf(cell)));
+      const signs = { isTime: table.caption.textContent === relative[1], ...SIGNS[colours] };
       for (const row of table.tBodies[0].rows) {
         const step = byName.get(textOf(row.cells[0]));
         [...row.cells].forEach((cell, at) => {
           if (!step || !(columns[at] >= 0)) { return; }
           if (!planned.has(cell)) { planned.set(cell, { innerHTML: cell.innerHTML, className: cell.className, title: cell.title }); }
-          if (isPlanned) { Object.assign(cell, planned.get(cell)); } else { rebase(cell, step, columns[at], chosen, variants); }
+          if (isPlanned) { Object.assign(cell, planned.get(cell)); } else { rebase(cell, step, columns[at], chosen, variants, signs); }
         });
       }
     }
@@ -285,7 +263,7 @@ function byVerdict(cell) {
 /** Of times, by the ratio of their speeds. */
 function byThreshold(cell, isTime) {
   const ratio = number(cell), percent = Math.round(100 * (isTime ? 1 / ratio : ratio));
-  return !ratio ? ["", ""] : percent >= 105 ? ["green", "▲"] : percent <= 95 ? ["red", "▼"] : ["grey", ""];
+  return !ratio || isOpen(textOf(cell).trim()[0], ratio) ? ["", ""] : percent >= 105 ? ["green", "▲"] : percent <= 95 ? ["red", "▼"] : ["grey", ""];
 }
 
 /** Colours of relative tables: those of the plan at first. */
@@ -319,14 +297,19 @@ function paint(cell, [tone, sign]) {
   cell.firstChild.after(mark);
 }
 
-function rebase(cell, step, variant, base, variants) {
+/** Class and sign of ratios without verdicts, by the page's colours. */
+const SIGNS = {
+  verdicts: { better: BY_VERDICT.faster, worse: BY_VERDICT.slower },
+  thresholds: { better: ["green", "▲"], worse: ["red", "▼"] },
+};
+
+function rebase(cell, step, variant, base, variants, { isTime, better, worse }) {
   const found = ratioOf(step.rates[variant], step.rates[base]);
-  // A bound on the near side of 1 may hide the opposite, and has no colour.
-  const isOpen = found && (found.sign === "≷" || (found.sign === ">" && found.value < 1) || (found.sign === "<" && found.value > 1));
-  const [tone, sign] = !found || isOpen ? ["", ""] : found.value > 1.05 ? BY_VERDICT.faster : found.value < 0.95 ? BY_VERDICT.slower : ["", ""];
+  const [above, below] = isTime ? [worse, better] : [better, worse];
+  const isPlain = !found || isOpen(found.sign, found.value);
   cell.title = "against " + variants[base];
   cell.textContent = found ? `${found.sign ? found.sign + " " : ""}${found.value.toFixed(2)} ` : "n/a";
-  paint(cell, [tone, sign]);
+  paint(cell, isPlain ? ["", ""] : found.value > 1.05 ? above : found.value < 0.95 ? below : ["", ""]);
   if (found && found.low && variant !== base) { const small = part("small"); small.textContent = `${found.low.toFixed(3)}–${found.high.toFixed(3)}`; cell.append(small); }
 }
 

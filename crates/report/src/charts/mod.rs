@@ -6,11 +6,12 @@ mod seconds;
 mod topics;
 mod workload;
 
-use dbdyno_analyse::{Findings, StepFindings, StepRun, VariantStep, VariantSummary};
+use dbdyno_analyse::{Bound, Findings, StepFindings, StepRun, VariantStep, VariantSummary};
 use dbdyno_model::Colours;
 use serde_json::{Value, json};
 
-use crate::document::{Block, Chart, Table, Tone};
+use crate::document::{Block, Cell, Chart, Table, Tone};
+use crate::views::cells::sign_of;
 use crate::views::sweeps::sweeps;
 use crate::views::{Scope, Topic};
 use crate::words::RATIO_TABLES;
@@ -139,8 +140,13 @@ pub(crate) fn chart(title: impl Into<String>, data: Value) -> Chart {
 }
 
 /// A variant's rate in a table of rates.
-fn rate_of(rates: &Table, variant: &str) -> Option<f64> {
-    rates.rows_of(variant).find_map(|row| rates.cell(row, "rate"))?.value
+fn rate_of<'t>(rates: &'t Table, variant: &str) -> Option<&'t Cell> {
+    rates.rows_of(variant).find_map(|row| rates.cell(row, "rate"))
+}
+
+/// `>`, `<` or `≷` of a value that is only a bound.
+fn bound_sign(bound: Option<Bound>) -> Option<&'static str> {
+    bound.map(|bound| sign_of(Some(bound)).trim_end())
 }
 
 /// Block and rate of the valid runs. A time that was cut off has a third item, true.

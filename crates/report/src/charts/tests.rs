@@ -39,7 +39,7 @@ fn a_ratio_that_is_only_a_bound_says_so() {
     let ratio = findings.workloads[0].steps[3].variants[1].to_base.ratio.as_mut().unwrap();
     ratio.bound = Some(dbdyno_analyse::Bound::MoreThan);
     let [(title, data)] = &ratios_of(&findings)[..] else { panic!("one chart") };
-    assert!(title.contains("; marked > or <: only a bound"), "{title}");
+    assert!(title.contains("; marked >, < or ≷: only a bound"), "{title}");
     assert_eq!((data["points"][3][6].as_str(), data["points"][2].get(6)), (Some(">"), None));
 }
 

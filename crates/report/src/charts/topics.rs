@@ -6,9 +6,8 @@
 use dbdyno_analyse::{StepFindings, Validity, VariantSummary, unique};
 use serde_json::{Value, json};
 
-use super::{Charts, chart, figure, milliseconds, rate_of, rounded};
+use super::{Charts, bound_sign, chart, figure, milliseconds, rate_of, rounded};
 use crate::document::{Chart, Table};
-use crate::views::cells::sign_of;
 use crate::views::details::cost::{CPU_UNIT, IO_UNIT, by_user};
 use crate::views::details::statistics::by_block;
 use crate::views::details::{self, rate};
@@ -49,13 +48,11 @@ pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let panels: Vec<Value> =
         all.into_iter().filter_map(|(title, unit)| cost_panel(&table, title, unit)).collect();
     let variants = table.rows.iter().map(|row| charts.variant(&row[0].text));
-    let unit = step.rate_label.trim_end_matches("/s");
+    let unit = if step.less_is_better { "" } else { step.rate_label.trim_end_matches("/s") };
+    let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
     (!panels.is_empty()).then(|| {
         chart(
-            format!(
-                "{}: CPU and IO per operation ({unit}), by who used it; medians of the blocks.",
-                step.name
-            ),
+            format!("{}: CPU and IO per operation{unit}, by who used it; medians of the blocks.", step.name),
             json!({ "kind": "cost", "variants": variants.collect::<Vec<_>>(), "panels": panels }),
         )
     })
@@ -81,8 +78,13 @@ pub(super) fn blocks(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> 
     }
     let drawn = all.into_iter().filter(|(_, points)| !points.is_empty());
     let series = drawn.map(|(number, points)| {
-        let median = rate_of(&medians, charts.names[number]).map(figure);
-        json!({ "variant": number, "points": points, "median": median })
+        let cell = rate_of(&medians, charts.names[number]);
+        let median = cell.and_then(|cell| cell.value).map(figure);
+        let mut line = json!({ "variant": number, "points": points, "median": median });
+        if let Some(sign) = cell.and_then(|cell| bound_sign(cell.bound)) {
+            line["sign"] = json!(sign);
+        }
+        line
     });
     Some(chart(
         format!("{}: {} of each block; a bar is the median.", step.name, step.rate_label),
@@ -97,7 +99,7 @@ fn block_points(blocks: &Table, variant: &str) -> Vec<Value> {
     let rows = rows.filter(|row| blocks.cell(row, "state").is_some_and(|cell| cell.text == valid));
     let point = |row| {
         let (block, rate) = (blocks.cell(row, "block")?, blocks.cell(row, "rate")?);
-        let sign = rate.bound.map(|bound| json!(sign_of(Some(bound)).trim_end()));
+        let sign = bound_sign(rate.bound).map(|sign| json!(sign));
         let pair = [figure(block.value?), figure(rate.value?)];
         Some(Value::Array(pair.into_iter().chain(sign).collect()))
     };
@@ -126,7 +128,8 @@ pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Ch
             variant.factors.get(first).is_some_and(|level| level == of_first)
                 && variant.factors.get(second).is_some_and(|level| level == of_second)
         };
-        rate_of(&rates, &shown.iter().find(is_it)?.name)
+        // Lines between bounds would say how factors act where nothing is known.
+        rate_of(&rates, &shown.iter().find(is_it)?.name).filter(|cell| cell.bound.is_none())?.value
     };
     let across = levels(first);
     let line = |level: &&str| {

@@ -6,7 +6,7 @@
 use dbdyno_analyse::{StepFindings, Verdict};
 use serde_json::{Map, Value, json};
 
-use super::{Charts, chart, figure, rate_of, rounded};
+use super::{Charts, bound_sign, chart, figure, rate_of, rounded};
 use crate::document::{Cell, Chart, Table};
 use crate::views::cells::sign_of;
 use crate::views::details::statistics::{composite, one_by_one};
@@ -65,7 +65,7 @@ fn of_set(
     let compared = charts.names.iter().enumerate().filter(|(_, name)| is_compared(name));
     let name = if name.is_empty() { String::new() } else { format!(", {name}") };
     let bounds =
-        if points.iter().any(has_sign) { "; marked > or <: only a bound, by a time limit" } else { "" };
+        if points.iter().any(has_sign) { "; marked >, < or ≷: only a bound, by a time limit" } else { "" };
     let what = if steps.iter().all(|step| step.less_is_better) { "seconds" } else { "rate" };
     let workload = &scope.workload.name;
     Some(chart(
@@ -112,7 +112,8 @@ struct Bar {
     variant: usize,
     median: f64,
     times: Vec<f64>,
-    is_over: bool,
+    /// Of a time that is only a bound.
+    sign: Option<&'static str>,
 }
 
 /// The charts; none where no time counts by itself. Without a variant to compare with, they are in
@@ -123,10 +124,15 @@ pub(super) fn queries(charts: &Charts<'_>, scope: Scope<'_>) -> Vec<Chart> {
     let mut bars = Vec::new();
     for (row, (step, executions)) in steps.iter().enumerate() {
         let Some(medians) = details::rate(step) else { continue };
-        let percent = || Some(rate_of(&medians, base)? / 100.0);
-        let unit = if is_compared { percent() } else { Some(1.0) };
+        let of_base = rate_of(&medians, base).filter(|_| is_compared);
+        let percent = of_base.and_then(|cell| cell.value).map(|median| median / 100.0);
+        let unit = if is_compared { percent } else { Some(1.0) };
         let Some(unit) = unit.filter(|unit| *unit > 0.0) else { continue };
-        let of = |(number, name): (usize, &&str)| bar((row, number), &medians, executions, (name, unit));
+        let is_base_over = of_base.is_some_and(|cell| cell.bound.is_some());
+        let of = |(number, name): (usize, &&str)| {
+            let is_below = is_base_over && name != base;
+            bar((row, number), &medians, executions, (name, unit, is_below))
+        };
         bars.extend(charts.names.iter().enumerate().filter_map(of));
     }
     if bars.is_empty() {
@@ -137,7 +143,8 @@ pub(super) fn queries(charts: &Charts<'_>, scope: Scope<'_>) -> Vec<Chart> {
         true => (format!("% of {base}"), format!("Seconds of each query, the median of {base} is 100 %")),
         false => ("seconds".to_owned(), "Seconds of each query".to_owned()),
     };
-    let marks = "median, lowest and highest, a point for each execution; > ended at its time limit";
+    let marks =
+        "median, lowest and highest, a point for each execution; > or <: only a bound, by a time limit";
     let drawn = |title: String, cut: Option<f64>| {
         let data = json!({
             "kind": "queries", "unit": unit, "rows": rows, "cut": cut, "series": bar_series(&bars),
@@ -163,16 +170,20 @@ fn bar(
     (row, variant): (usize, usize),
     medians: &Table,
     executions: &Table,
-    (name, unit): (&str, f64),
+    (name, unit, is_below): (&str, f64, bool),
 ) -> Option<Bar> {
-    let median = medians.rows_of(name).find_map(|row| medians.cell(row, "rate"))?;
+    let median = rate_of(medians, name)?;
+    // Of two times that were both cut off, nothing is known.
+    if is_below && median.bound.is_some() {
+        return None;
+    }
     let times = executions.rows_of(name).filter_map(|row| executions.cell(row, "time")?.value);
     Some(Bar {
         row,
         variant,
         median: median.value? / unit,
         times: times.map(|seconds| seconds / unit).collect(),
-        is_over: median.bound.is_some(),
+        sign: if is_below { Some("<") } else { bound_sign(median.bound) },
     })
 }
 
@@ -194,7 +205,7 @@ fn bar_point(bar: &Bar) -> Value {
         "min": ends(f64::min),
         "max": ends(f64::max),
         "times": bar.times.iter().map(|time| rounded(*time, 6)).collect::<Vec<_>>(),
-        "over": bar.is_over,
+        "sign": bar.sign,
     })
 }
 

@@ -156,10 +156,19 @@ pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
         return cell;
     }
     let cell = Cell { text: format!("{}{}", sign_of(bound), cell.text), bound, ..cell };
+    match is_open(ratio, bound) {
+        false => cell,
+        true => Cell { tone: Tone::Plain, sign: "", note: String::new(), ..cell },
+    }
+}
+
+/// Whether the true ratio may lie on the other side of 1 than the bound's value.
+pub(super) fn is_open(ratio: f64, bound: Option<Bound>) -> bool {
     match bound {
-        Some(Bound::MoreThan) if ratio > 1.0 => cell,
-        Some(Bound::LessThan) if ratio < 1.0 => cell,
-        _ => Cell { tone: Tone::Plain, sign: "", note: String::new(), ..cell },
+        None => false,
+        Some(Bound::MoreThan) => ratio <= 1.0,
+        Some(Bound::LessThan) => ratio >= 1.0,
+        Some(Bound::Both) => true,
     }
 }
 

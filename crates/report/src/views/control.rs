@@ -17,7 +17,12 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
             step.variant(control).and_then(|variant| Some((variant, variant.to_base.ratio.as_ref()?)));
         Some(match found {
             Some((variant, ratio)) => cells(variant, ratio),
-            None => heads.iter().map(|_| absent("no block in which both are valid")).collect(),
+            None => {
+                let is_cut_off = step.variant(control).is_some_and(|variant| variant.cut_off);
+                let why =
+                    if is_cut_off { "cut off at the time limit" } else { "no block in which both are valid" };
+                heads.iter().map(|_| absent(why)).collect()
+            }
         })
     };
     let title = format!("A/A: {} against itself", scope.run.base);
@@ -34,6 +39,7 @@ fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     let seen = ratio.inference.as_ref().and_then(|inference| seen(inference, ratio.blocks.len()));
     let figures = match seen {
         Some(figures) => figures.map(percent_cell),
+        None if ratio.bound.is_some() => std::array::from_fn(|_| absent("a bound has no noise")),
         None => std::array::from_fn(|_| absent("one block has no noise")),
     };
     std::iter::once(shown).chain(figures).collect()

@@ -8,6 +8,7 @@ use dbdyno_analyse::{
     WorkloadFindings, forecast, numbered,
 };
 
+use super::cells::{is_open, sign_of};
 use super::details::{cause, explanations};
 use super::{Part, Scope, bounded_text, headline_text, part, placeholder, ratio_or_placeholder, ratio_tone};
 use crate::document::{Block, Cell, Column, Table, Tone};
@@ -447,18 +448,29 @@ impl<'a> Against<'a> {
     /// For one block: in how many steps the ratios are far from 1. Which of them is farthest may be
     /// chance, so that a ratio is named only where it is the only one.
     fn differences(self) -> String {
-        let near_or_far = |tone: Tone| -> Vec<(f64, &StepFindings)> {
-            let steps = self.steps().filter(|(_, variant)| {
-                !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::Paced))
-            });
-            let ratios = steps.filter_map(|(step, variant)| Some((variant.to_base.value()?, step)));
-            ratios.filter(|(ratio, step)| ratio_tone(*ratio, step.less_is_better) == tone).collect()
+        let steps = self.steps().filter(|(_, variant)| {
+            !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::Paced))
+        });
+        let ratios = steps.filter_map(|(step, variant)| Some((variant.to_base.ratio.as_ref()?, step)));
+        // A time limit may hide on which side of 1 a ratio lies, and whether it is near.
+        let says_side = |ratio: &Ratio, step: &StepFindings| {
+            let tone = ratio_tone(ratio.value, step.less_is_better);
+            ratio.bound.is_none() || (!is_open(ratio.value, ratio.bound) && tone != Tone::Plain)
+        };
+        let (told, open): (Vec<(&Ratio, &StepFindings)>, Vec<_>) =
+            ratios.partition(|(ratio, step)| says_side(ratio, step));
+        let near_or_far = |tone: Tone| -> Vec<(&Ratio, &StepFindings)> {
+            let has_tone = |(ratio, step): &&(&Ratio, &StepFindings)| {
+                ratio_tone(ratio.value, step.less_is_better) == tone
+            };
+            told.iter().filter(has_tone).copied().collect()
         };
         let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
-        let only = |of: &[(f64, &StepFindings)]| match of {
+        let only = |of: &[(&Ratio, &StepFindings)]| match of {
             [(ratio, step)] => {
                 let time = if step.less_is_better { "time " } else { "" };
-                format!(" ({time}{} in {})", fixed(Some(*ratio), 2), step.name)
+                let text = fixed(Some(ratio.value), 2);
+                format!(" ({time}{}{text} in {})", sign_of(ratio.bound), step.name)
             }
             _ => String::new(),
         };
@@ -478,6 +490,7 @@ impl<'a> Against<'a> {
         let differing = better.into_iter().chain(worse).collect::<Vec<_>>().join("; ");
         parts.extend((!differing.is_empty()).then(|| format!("{rate}{differing}")));
         parts.extend(counted("within 5 %", near.len()));
+        parts.extend(counted("unknown for a time limit", open.len()));
         parts.extend(self.paced());
         parts.extend(counted("no ratio", self.without_ratio()));
         self.sentence(&parts) + &self.base_stalled()
@@ -640,6 +653,20 @@ mod tests {
     #[test]
     fn with_several_blocks_the_summary_is_made_of_verdicts() {
         insta::assert_snapshot!(first(&fixture::with_blocks(3)), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 3 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+    }
+
+    #[test]
+    fn one_block_counts_no_ratio_whose_side_a_time_limit_hides() {
+        let mut findings = fixture::findings();
+        let step = &mut findings.workloads[0].steps[0];
+        let ratio = step.variants[1].to_base.ratio.as_mut().expect("it is compared");
+        let above = ratio.value > 1.0;
+        ratio.bound = Some(if above { Bound::LessThan } else { Bound::MoreThan });
+        assert!(first(&findings).contains("; unknown for a time limit in 1 step"), "{}", first(&findings));
+        let ratio =
+            findings.workloads[0].steps[0].variants[1].to_base.ratio.as_mut().expect("it is compared");
+        ratio.bound = Some(if above { Bound::MoreThan } else { Bound::LessThan });
+        assert!(!first(&findings).contains("time limit"), "{}", first(&findings));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::Error;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// The shortest time between two readings within a window. A reading is costly, because it opens
 /// one file per process. The window's boundaries are read in any case.
-pub(crate) const AT_LEAST: Duration = Duration::from_secs(15);
+pub(crate) const SHORTEST_INTERVAL: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
@@ -150,7 +150,7 @@ fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> Ticks {
 
 impl Source for Processes {
     fn about(&self) -> Map<String, Value> {
-        about([("at_least_seconds", AT_LEAST.as_secs().into())])
+        about([("at_least_seconds", SHORTEST_INTERVAL.as_secs().into())])
     }
 
     fn fill(&mut self, values: &mut Values) -> Result<(), Error> {

@@ -153,7 +153,7 @@ pub enum WriterArrivals {
 pub enum Clock {
     /// A function of client and operation number: one second every 10,000 rows of a client.
     Addressed,
-    /// The client's wall clock, whole seconds, one value a statement.
+    /// The client's wall clock, whole seconds, one value per statement.
     Wall,
 }
 

@@ -15,7 +15,7 @@ use dbdyno_record::{
 use dbdyno_report::host_class_words;
 use tokio::runtime::Runtime;
 
-use super::{ReadyRun, finish, is_reported, locked, record_warnings};
+use super::{ReadyRun, finish, is_reported, record_warnings, take_locks};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
 use crate::conductor::{
@@ -75,7 +75,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRu
     own_option_files(&mut plan, dir, &manifest)?;
     let variants = prepare(&plan, runtime)?;
     other_variant(&variants, &manifest)?;
-    let advisory_locks = locked(args, &plan, &variants, runtime)?;
+    let advisory_locks = take_locks(args, &plan, &variants, runtime)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: tool() })?;
     let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));

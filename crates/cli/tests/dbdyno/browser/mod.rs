@@ -79,6 +79,7 @@ fn page_folder() -> PathBuf {
 fn browser_accepts(pages: &[PathBuf]) {
     let pages: Vec<&str> = pages.iter().map(|page| page.to_str().unwrap()).collect();
     browser("browser.mjs", &pages);
+    browser("ratio.mjs", &[]);
 }
 
 /// Runs a script of the page's folder with the folder for screenshots, then these arguments.

@@ -39,6 +39,9 @@ export function cost(data, { names, hidden, width }) {
   };
 }
 
+/** `> 7200` of a time that is only a bound. */
+const signed = (sign, text) => sign ? `${sign} ${text}` : text;
+
 /** Each block's rate as a point, and the median as a line. */
 export function blocks(data, { names, hidden, width }) {
   const shown = data.series.filter((line) => !hidden.has(line.variant));
@@ -57,7 +60,7 @@ export function blocks(data, { names, hidden, width }) {
     return [
       { type: "scatter", id: `${line.variant} blocks`, name: names[line.variant], symbol, symbolSize: 8, itemStyle: { color }, data: dots },
       { type: "scatter", id: `${line.variant} median`, name: names[line.variant] + ", median", symbol: "rect", symbolSize: [2, 24],
-        itemStyle: { color: css("ink") }, data: line.median === null ? [] : [{ value: [line.median, row] }] },
+        itemStyle: { color: css("ink") }, data: line.median === null ? [] : [{ value: [line.median, row], sign: line.sign }] },
     ];
   });
   const low = Math.min(...rates), high = Math.max(...rates), gap = Math.max((high - low) * 0.1, high * 0.005);
@@ -70,7 +73,7 @@ export function blocks(data, { names, hidden, width }) {
       xAxis: valueAxis(data.unit, { ...niceEnds(Math.max(0, low - gap), high + gap), nameLocation: "middle", nameGap: 24 }),
       yAxis: nameAxis(labels, room, { inverse: true }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: (item) => tipLine(
-        Number(item.seriesId.split(" ")[0]), item.seriesName + (item.data.block ? `, block ${item.data.block}` : ""), `${item.data.sign ? item.data.sign + " " : ""}${exact(item.value[0])} ${data.unit}`) },
+        Number(item.seriesId.split(" ")[0]), item.seriesName + (item.data.block ? `, block ${item.data.block}` : ""), `${signed(item.data.sign, exact(item.value[0]))} ${data.unit}`) },
       series,
     },
   };
@@ -105,8 +108,8 @@ export function queries(data, { names, hidden, width, choice }) {
       xAxis: { ...across, nameLocation: "middle", nameGap: 24 },
       yAxis: nameAxis(data.rows, room, { inverse: true, splitLine: { show: true, lineStyle: { color: css("line") } } }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: ({ data: { point }, seriesName, seriesId }) =>
-        `<b>${escaped(data.rows[point.row])}</b>` + tipLine(Number(seriesId.split(" ")[0]), seriesName, point.over
-          ? `more than ${exact(point.median)} ${data.unit}` : `${exact(point.median)} ${data.unit} (${exact(point.min)} to ${exact(point.max)})`) },
+        `<b>${escaped(data.rows[point.row])}</b>` + tipLine(Number(seriesId.split(" ")[0]), seriesName, point.sign
+          ? `${signed(point.sign, exact(point.median))} ${data.unit}` : `${exact(point.median)} ${data.unit} (${exact(point.min)} to ${exact(point.max)})`) },
       series,
     },
   };
@@ -119,7 +122,7 @@ function drawQuery(api, point, at) {
   const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: css("ink"), lineWidth: 1 } });
   const children = [{
     type: "rect", shape: { x: from, y: y - 4, width: Math.max(1, to - from), height: 8 },
-    style: { fill: at.color, opacity: point.over ? 0.35 : 0.75 },
+    style: { fill: at.color, opacity: point.sign ? 0.35 : 0.75 },
   }];
   if (point.max > point.min) {
     children.push(line(x(point.min), y, x(point.max), y), line(x(point.min), y - 3, x(point.min), y + 3), line(x(point.max), y - 3, x(point.max), y + 3));
@@ -127,8 +130,8 @@ function drawQuery(api, point, at) {
   for (const time of point.times || []) {
     children.push({ type: "circle", shape: { cx: x(time), cy: y, r: 2 }, style: { fill: css("paper"), stroke: css("ink"), lineWidth: 0.8 } });
   }
-  if (point.over || point.median > at.top) {
-    children.push({ type: "text", style: { text: point.over ? "> " + exact(point.median) : exact(point.median), x: to + 4, y, verticalAlign: "middle",
+  if (point.sign || point.median > at.top) {
+    children.push({ type: "text", style: { text: signed(point.sign, exact(point.median)), x: to + 4, y, verticalAlign: "middle",
       fill: css("ink"), font: "11px system-ui, sans-serif" } });
   }
   return { type: "group", children };

@@ -58,11 +58,12 @@ function drawPoint(api, point, at, bound) {
     const points = [[end - tips[0], y], [end, y - 5], [end + tips[1], y], [end, y + 5]];
     children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
     // The label stands on the side that has room.
-    label(signed(point, ratioText(point.value)), end + (log > 0 ? -12 : 12), -log);
+    const side = log > 0 ? -1 : 1;
+    label(signed(point, ratioText(point.value)), end + side * 12, side);
   } else if (isFar) {
     const side = Math.sign(log), edge = x(point.value);
     const points = [[edge, y - 5], [edge + side * 8, y], [edge, y + 5]];
-    children.push({ type: "polygon", shape: { points }, style: { fill: at.color } });
+    children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
     label(signed(point, ratioText(point.value)), edge - side * 6, -side);
   } else {
     children.push({ type: "circle", shape: { cx: x(point.value), cy: y, r: 4.5 }, style: { fill, stroke: at.color, lineWidth: 1.6 } });

@@ -4,13 +4,14 @@
 
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{
-    Cause, CostBreakdown, CostPart, HostCheck, RatioContext, StallFigure, StepFindings, StepRun, VariantStep,
-    Verdict, WorkloadFindings,
+    Cause, CostBreakdown, CostPart, HostCheck, Ratio, RatioContext, StallFigure, StepFindings, StepRun,
+    VariantStep, Verdict, WorkloadFindings,
 };
 
 use super::of_runs;
 use crate::document::{Cell, Column, Table};
-use crate::number::{self, count, fixed, rate};
+use crate::number::{count, fixed, rate};
+use crate::views::bounded_text;
 use crate::views::cells::known;
 use crate::words::table;
 
@@ -98,8 +99,8 @@ pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
     let mut found: Vec<(f64, String)> = variants
         .filter(|(_, variant)| matches!(variant.to_base.verdict, Some(Verdict::Faster | Verdict::Slower)))
         .filter_map(|(step, variant)| {
-            let ratio = variant.to_base.value()?;
-            Some((ratio.ln().abs(), explanation(step, variant, ratio)?))
+            let ratio = variant.to_base.ratio.as_ref()?;
+            Some((ratio.value.ln().abs(), explanation(step, variant, ratio)?))
         })
         .collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -107,13 +108,13 @@ pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
 }
 
 /// The sentence; `None` where nothing but the rate is known to differ.
-fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option<String> {
+fn explanation(step: &StepFindings, variant: &VariantStep, ratio: &Ratio) -> Option<String> {
     let causes = variant.to_base.cost_breakdown.as_ref().map(causes);
     let context = context(&variant.context);
     if causes.is_none() && context.is_empty() {
         return None;
     }
-    let (name, ratio) = (&variant.variant, number::ratio(Some(ratio), 2));
+    let (name, ratio) = (&variant.variant, bounded_text(ratio));
     let factors = causes.map_or_else(String::new, |causes| format!(": {causes}"));
     let context: String = context.iter().map(|sentence| format!(" {sentence}")).collect();
     Some(format!("Cost breakdown of {name}, {} {ratio}{factors}.{context}", step.name))

@@ -145,8 +145,9 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
     let mut row = vec![variant.variant.clone().into(), format!("{valid} of {}", variant.runs.len()).into()];
     row.push(figure_cell(step, variant.rate, variant.cut_off));
     if blocks {
-        let was_cut_off = |rate: f64| variant.valid_runs().any(|run| run.cut_off && run.rate == rate);
-        let end = |rate: Option<f64>| figure_cell(step, rate, rate.is_some_and(was_cut_off));
+        // The true time of a block that was cut off may be any longer one.
+        let is_over = |rate: f64| variant.valid_runs().any(|run| run.cut_off && run.rate <= rate);
+        let end = |rate: Option<f64>| figure_cell(step, rate, rate.is_some_and(is_over));
         row.extend([variant.rate_min, variant.rate_max].map(end));
     }
     let bound = variant.to_base.ratio.as_ref().and_then(|ratio| ratio.bound);
@@ -195,6 +196,7 @@ pub(crate) fn by_block(step: &StepFindings) -> Vec<Table> {
 
 /// The ratio with three decimals, and on which side of it the true one lies.
 fn ratio_cell(value: Option<f64>, bound: Option<Bound>) -> Cell {
+    let bound = bound.filter(|_| value.is_some());
     Cell { bound, ..known(value, format!("{}{}", sign_of(bound), ratio(value, 3))) }
 }
 
