@@ -62,7 +62,7 @@ fn a_wrong_type_says_what_is_wanted() {
     insta::assert_snapshot!(broken("clients = 2", "clients = 5000000000"), @"plan.toml:10:11: found integer `5000000000` where a whole number from 0 to 4294967295 is wanted");
     insta::assert_snapshot!(broken("clients = 2", "rates = 100"), @"plan.toml:10:9: found integer `100` where a list such as [100, 500] is wanted");
     insta::assert_snapshot!(broken("clients = 2", "deletes = \"yes\""), @r#"plan.toml:10:11: found string "yes" where true or false is wanted"#);
-    insta::assert_snapshot!(broken("clients = 2", "arrivals = \"bursts\""), @"plan.toml:10:10: `bursts` is not a value of this key (did you mean `burst`?); it takes even, poisson, burst");
+    insta::assert_snapshot!(broken("clients = 2", "arrivals = \"bursts\""), @"plan.toml:10:12: `bursts` is not a value of this key (did you mean `burst`?); it takes even, poisson, burst");
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nmargin = \"2%\""), @r#"plan.toml:2:10: found string "2%" where a number is wanted"#);
     insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2", "[workload]\ninsert-benchmark = 1"), @"plan.toml:10:20: found integer `1` where a table is wanted");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\noptions.pragmas = { cache_size = -2000 }"), @"plan.toml:5:19: variant `a` has an options.pragmas that does not fit: found integer `-2000` where a text in quotes is wanted");
