@@ -212,7 +212,7 @@ fn queries_have_all_executions_with_the_base_as_100_percent_and_a_second_chart_c
     findings.workloads[0].steps[3].variants[1].cut_off = true;
     let found = of(&findings);
     assert_eq!((found.len(), &found[0]["cut"], &found[1]["cut"]), (2, &Value::Null, &json!(187.5)));
-    assert_eq!(found[1]["series"][1]["points"][3]["over"], json!(true));
+    assert_eq!(found[1]["series"][1]["points"][3]["sign"], json!(">"));
     for step in &mut findings.workloads[0].steps {
         step.variants.truncate(1);
     }

@@ -490,7 +490,7 @@ impl<'a> Against<'a> {
         let differing = better.into_iter().chain(worse).collect::<Vec<_>>().join("; ");
         parts.extend((!differing.is_empty()).then(|| format!("{rate}{differing}")));
         parts.extend(counted("within 5 %", near.len()));
-        parts.extend(counted("unknown for a time limit", open.len()));
+        parts.extend(counted("unknown because of a time limit", open.len()));
         parts.extend(self.paced());
         parts.extend(counted("no ratio", self.without_ratio()));
         self.sentence(&parts) + &self.base_stalled()
@@ -658,13 +658,17 @@ mod tests {
     #[test]
     fn one_block_counts_no_ratio_whose_side_a_time_limit_hides() {
         let mut findings = fixture::findings();
-        let step = &mut findings.workloads[0].steps[0];
+        let step = &mut findings.workloads[0].steps[3];
         let ratio = step.variants[1].to_base.ratio.as_mut().expect("it is compared");
         let above = ratio.value > 1.0;
         ratio.bound = Some(if above { Bound::LessThan } else { Bound::MoreThan });
-        assert!(first(&findings).contains("; unknown for a time limit in 1 step"), "{}", first(&findings));
+        assert!(
+            first(&findings).contains("; unknown because of a time limit in 1 step"),
+            "{}",
+            first(&findings)
+        );
         let ratio =
-            findings.workloads[0].steps[0].variants[1].to_base.ratio.as_mut().expect("it is compared");
+            findings.workloads[0].steps[3].variants[1].to_base.ratio.as_mut().expect("it is compared");
         ratio.bound = Some(if above { Bound::MoreThan } else { Bound::LessThan });
         assert!(!first(&findings).contains("time limit"), "{}", first(&findings));
     }
