@@ -1,4 +1,4 @@
-//! The null database, which answers at once or after a fixed delay. It measures what dbdyno itself
+//! The null database answers at once or after a fixed delay. A run on it shows what dbdyno itself
 //! costs.
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ pub struct NullSession {
     statements: Vec<(String, Affected)>,
 }
 
-/// The null database gets the same SQL as a MySQL server does, so that a workload does the
-/// same work to build it.
+/// The null database gets the same SQL as a MySQL server, so that a workload does the same work to
+/// build it.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         engine: None,
@@ -58,7 +58,7 @@ impl NullSession {
 
     async fn answer(&self, affected: u64) -> Answer {
         if self.options.delay.is_zero() {
-            // Without this a closed loop would never let the runtime check its timers.
+            // Without this yield, a closed loop would never let the runtime check its timers.
             tokio::task::yield_now().await;
         } else {
             tokio::time::sleep(self.options.delay).await;
@@ -170,7 +170,7 @@ impl Affected {
         }
     }
 
-    /// The count with this execution's parameters.
+    /// Returns the count for an execution with `params`.
     fn with(self, params: &[Param]) -> u64 {
         match (self, params.last()) {
             (Self::Rows(rows), _) => rows,
@@ -204,7 +204,7 @@ struct JournalState {
 
 impl Journal {
     /// Makes the query `sql` outside the measured load return one row with `value` from now on.
-    /// Without this it returns no row.
+    /// Without this call it returns no row.
     pub fn answer(&self, sql: &str, value: i64) {
         self.state().answers.insert(sql.to_owned(), value);
     }

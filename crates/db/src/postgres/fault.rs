@@ -15,7 +15,7 @@ const LOST_STATEMENTS: [&str; 2] = ["42P05", "26000"];
 /// An error that the server sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
-    /// The SQLSTATE, which has five letters and digits.
+    /// The SQLSTATE, which has five characters: digits and capital letters.
     pub(super) state: String,
     pub(super) message: String,
     /// Whether the error ends the session, as FATAL and PANIC do.
@@ -35,7 +35,8 @@ pub(super) enum PostgresServerError {
 }
 
 impl PostgresFault {
-    /// An error report during a session, which continues unless the report says otherwise.
+    /// Makes the fault for an error report during a session. The session continues unless the
+    /// report says otherwise.
     pub(super) fn in_session(report: Report) -> Self {
         Self::Server(if report.ends_session {
             PostgresServerError::Ended(report)
@@ -74,6 +75,7 @@ impl ServerFault for PostgresServerError {
     }
 }
 
+/// Reads an error report from its message's body.
 pub(super) fn error(body: &[u8]) -> Result<Report, PostgresFault> {
     let mut reader = PostgresReader(body);
     let mut report = Report { state: String::new(), message: String::new(), ends_session: false };
@@ -151,6 +153,7 @@ const GROUPS: &[(&str, Class)] = &[
     ("XX", Fatal), // internal error, data corrupted
 ];
 
+/// Returns the class of a SQLSTATE: its own, otherwise its group's.
 pub(super) fn class_of(state: &str) -> Class {
     let find = |table: &[(&str, Class)], key: &str| {
         table.binary_search_by_key(&key, |entry| entry.0).map(|at| table[at].1)

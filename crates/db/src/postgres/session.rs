@@ -23,8 +23,8 @@ pub struct PostgresSession<S = Stream> {
     wire: PostgresWire<S>,
     agreed: PostgresHandshake,
     statements: Vec<PostgresStatement>,
-    /// Number for the next statement's name. It is never used again, because a statement whose description
-    /// failed keeps its name on the server.
+    /// Number for the next statement's name. It is never used again, because a statement whose
+    /// description failed keeps its name on the server.
     next_name: u32,
     pub(super) exchange: Exchange,
     /// The options are boxed because they are large and rarely used, and dbdyno keeps thousands of
@@ -223,8 +223,9 @@ impl Connection for PostgresSession {
 }
 
 impl<S: ByteStream> PostgresSession<S> {
-    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that `sql` names.
-    /// Chunks may end anywhere, even inside a row. The answer's `affected` is the number of rows.
+    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that `sql`
+    /// names. Chunks may end anywhere, even inside a row. The answer's `affected` is the number of
+    /// rows.
     pub async fn copy_in(
         &mut self,
         sql: &str,

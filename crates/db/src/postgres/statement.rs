@@ -16,7 +16,7 @@ const BINARY: [u8; 2] = [0, 1];
 /// Messages that execute the unnamed portal to its end, and then end the exchange with a Sync.
 const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
 
-/// The same two messages, separately.
+/// The two messages in [`EXECUTE_AND_SYNC`], separately.
 pub(super) const EXECUTE: &[u8] = EXECUTE_AND_SYNC.split_at(10).0;
 pub(super) const SYNC: &[u8] = EXECUTE_AND_SYNC.split_at(10).1;
 

@@ -56,12 +56,12 @@ const SOURCES: &str = "SELECT name, CASE WHEN pending_restart THEN source || ', 
      FROM pg_settings WHERE pending_restart OR source NOT IN ('default', 'override', 'client')";
 
 /// The version in which the write-ahead log's functions lost the `xlog` in their names, and
-/// processes got a type.
+/// `pg_stat_activity` got the column `backend_type`.
 const NEW_NAMES_SINCE: u32 = 10;
 
-/// The counters for the session's database and the whole server, as the server keeps them. The
-/// server counts a session's own work up to a second late. A view that the server lacks is skipped,
-/// here and in the session's later queries.
+/// Reads the counters for the session's database and for the whole server, as the server keeps
+/// them. The server counts a session's own work up to a second late. A view that the server lacks
+/// is skipped, here and in the session's later queries.
 pub(super) async fn counters(session: &mut LimitedSession<'_, Postgres>) -> Result<Texts> {
     let parts = match session.counted.take() {
         Some(parts) => parts,
@@ -86,7 +86,7 @@ pub(super) async fn counters(session: &mut LimitedSession<'_, Postgres>) -> Resu
     Ok(counters)
 }
 
-/// One query for each view with counters. It returns pairs of name and value.
+/// Returns one query for each view with counters. Each query's answer has pairs of name and value.
 fn counters_queries(major: u32) -> Vec<String> {
     let counters = |(view, _, condition): &(&str, u32, &str)| {
         format!(
@@ -126,7 +126,7 @@ pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Resu
     Ok(Description {
         engine: settings.get("default_table_access_method").map_or(only, String::as_str).to_owned(),
         settings,
-        // A server that only speaks the protocol lacks such views.
+        // Another product's server with the same protocol may lack such views.
         session: name_value_pairs(session, SESSION).await.unwrap_or_default(),
         sources: name_value_pairs(session, SOURCES).await.unwrap_or_default(),
         ..Description::of(identity)
@@ -137,9 +137,9 @@ pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Resu
 /// rarely have.
 const OWN_SETTINGS: &[&str] = &["block_size", "server_version_num", "shared_buffers", "wal_segment_size"];
 
-/// Finds out which product the server is. A server that reports a version like PostgreSQL's may still have
-/// functions that only another product has. They are looked up in its catalogue, because calling a
-/// missing one would leave an error in the server's log.
+/// Finds out which product the server is. A server that reports a version like PostgreSQL's may
+/// still have functions that only another product has. They are looked up in its catalogue, because
+/// calling a missing one would leave an error in the server's log.
 async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) -> Result<Identity> {
     let at_login = session.server_version().to_owned();
     let said = permitted(cell(session, "SELECT version()").await)?.flatten().unwrap_or_default();
@@ -177,13 +177,13 @@ fn names_itself(version: &str) -> bool {
         && version.ends_with("-bit")
 }
 
-/// The server's major version: 9 for 9.6.
+/// Returns the server's major version, which is 9 for 9.6.
 pub(super) fn major(session: &PostgresSession) -> u32 {
     version_numbers(session.server_version())[0]
 }
 
-/// How many sessions have work that the server has not counted yet. Sessions report their work at
-/// most once per second, and when they end (`pgstat_report_stat`).
+/// Returns how many sessions may have work that the server has not counted yet. Sessions report
+/// their work at most once per second, and when they end (`pgstat_report_stat`).
 pub(super) async fn unreported(session: &mut LimitedSession<'_, Postgres>) -> Result<Option<Unreported>> {
     let major = major(session);
     if major < REPORTS_LATE_SINCE {
@@ -295,8 +295,8 @@ impl UpkeepWork<'_, Postgres> {
         self.dead_rows(tables, "after").await
     }
 
-    /// Only gathers statistics, because the server has no VACUUM. It does nothing if the server cannot
-    /// gather them either.
+    /// Only gathers statistics, because the server has no VACUUM. It does nothing if the server
+    /// cannot gather them either.
     async fn without_vacuum(&mut self, tables: &[String]) -> Result<()> {
         self.note("the server has no VACUUM");
         let words = self.capabilities.gather_statistics;

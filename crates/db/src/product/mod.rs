@@ -57,7 +57,7 @@ pub(crate) trait Connection: Session {
         None
     }
 
-    /// The process at the other end of a unix socket; `None` where it is unknown.
+    /// The id of the process at the other end of a unix socket; `None` where it is unknown.
     fn peer_pid(&self) -> Option<u32> {
         None
     }
@@ -176,7 +176,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(Texts::new())
     }
 
-    /// What [`Product::counters`] lacks so far; `None` for servers that count at once.
+    /// What is still missing in [`Product::counters`]; `None` for servers that count at once.
     async fn unreported(_session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>> {
         Ok(None)
     }
@@ -205,7 +205,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(false)
     }
 
-    /// The engine of each table.
+    /// Returns the engine of each table, by the table's name.
     async fn table_engines(_session: &mut LimitedSession<'_, Self>, _tables: &[String]) -> Result<Texts> {
         Ok(Texts::new())
     }
@@ -332,7 +332,8 @@ pub(crate) trait Product: Debug + Sized + 'static {
 /// The statements with which a connection locks a database.
 #[derive(Debug)]
 pub(crate) struct Locks {
-    /// Query that identifies the server and its start.
+    /// Query for a text that identifies the server. It is the same through each of the server's
+    /// addresses.
     pub(crate) server: &'static str,
     /// Statement that takes the lock and returns 1, or does not wait for it.
     pub(crate) take: String,
@@ -347,7 +348,7 @@ pub(crate) struct Locks {
 }
 
 /// Runs the session's statements, and fails one that has no answer within the session's limit.
-/// Without a limit, as in steps, it returns the session's own futures with nothing around them.
+/// Without a limit, as in steps, it only awaits the session's own future.
 pub(crate) struct Limited<'a, S>(pub(crate) &'a mut S);
 
 /// Evaluates `$done` within the time limit that `$session` has.

@@ -53,7 +53,7 @@ pub struct Unreported {
     pub age: Duration,
 }
 
-/// A version's first three numbers. A missing number is 0.
+/// Returns a version's first three numbers. A missing number is 0.
 pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
     let numbers =
         text.split(|separator: char| !separator.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
@@ -62,11 +62,12 @@ pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
     version
 }
 
-/// The first column's value in a statement's first row.
+/// Runs `sql` and returns the first column's value in the first row.
 pub(crate) async fn cell(session: &mut impl Session, sql: &str) -> Result<Option<String>> {
     Ok(session.rows(sql).await?.into_iter().flatten().next().flatten())
 }
 
+/// Runs `sql`, whose rows have a name and a value. A NULL value becomes an empty text.
 pub(crate) async fn name_value_pairs(session: &mut impl Session, sql: &str) -> Result<Texts> {
     let pair = |row: Vec<Option<String>>| {
         let mut cells = row.into_iter();
@@ -75,7 +76,7 @@ pub(crate) async fn name_value_pairs(session: &mut impl Session, sql: &str) -> R
     Ok(session.rows(sql).await?.into_iter().filter_map(pair).collect())
 }
 
-/// The first column's values in an answer, without NULLs.
+/// Runs `sql` and returns the first column's values, without NULLs.
 pub async fn column(session: &mut impl Session, sql: &str) -> Result<Vec<String>> {
     let cells = session.rows(sql).await?;
     Ok(cells.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
@@ -86,8 +87,8 @@ pub(crate) fn numbers(texts: Texts) -> BTreeMap<String, i64> {
     texts.into_iter().filter_map(|(name, text)| Some((name, number(&text)?))).collect()
 }
 
-/// A counter's value as a number, and `None` for a word. Conversion from `f64` saturates at the
-/// limits of `i64`.
+/// Reads a counter's value as a number, and returns `None` for a word. Conversion from `f64`
+/// saturates at the limits of `i64`.
 fn number(text: &str) -> Option<i64> {
     let fraction =
         || text.parse::<f64>().ok().filter(|value| value.is_finite()).map(|value| value.round() as i64);

@@ -273,8 +273,8 @@ async fn look<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
 ) -> Result<DeferredWork> {
-    let asked = owed::<P>(session, capabilities);
-    tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
+    let reading = owed::<P>(session, capabilities);
+    tokio::time::timeout(ANSWER_MAX, reading).await.unwrap_or_else(|_| {
         let limit = ANSWER_MAX.as_secs();
         let message = format!("the server gave no answer for {limit} s while it was to settle; see its log");
         Err(DbError::new(Class::Lost, "", message))
