@@ -1,4 +1,4 @@
-//! The null database, which answers at once or after a fixed delay. It measures what dbdyno itself
+//! The null database answers at once or after a fixed delay. A run on it shows what dbdyno itself
 //! costs.
 
 use std::collections::BTreeMap;
@@ -17,20 +17,20 @@ pub(crate) struct Null;
 pub struct NullOptions {
     /// Time from request to answer.
     pub delay: Duration,
-    /// Records every request, for tests. It makes the load path slower.
+    /// The journal that records every request, for tests. It makes the load path slower.
     pub journal: Option<Journal>,
 }
 
 #[derive(Debug)]
 pub struct NullSession {
     options: NullOptions,
-    /// Texts of the prepared statements, and the rows that they change. A statement's number counts
-    /// from 1.
+    /// Texts of the prepared statements, and how many rows each affects. A statement's number is
+    /// its position here, counted from 1.
     statements: Vec<(String, Affected)>,
 }
 
-/// The null database wants the same SQL as the usual product, so that a workload builds the same
-/// text for it.
+/// The null database gets the same SQL as a MySQL server, so that a workload does the same work to
+/// build it.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         engine: None,
@@ -58,7 +58,7 @@ impl NullSession {
 
     async fn answer(&self, affected: u64) -> Answer {
         if self.options.delay.is_zero() {
-            // Without this a closed loop would never let the runtime check its timers.
+            // Without this yield, a closed loop would never let the runtime check its timers.
             tokio::task::yield_now().await;
         } else {
             tokio::time::sleep(self.options.delay).await;
@@ -128,10 +128,10 @@ impl Product for Null {
     }
 }
 
-/// An INSERT's column list must end within this many bytes.
+/// The word VALUES is looked for in this many bytes, so an INSERT's column list must be shorter.
 const HEAD_MAX: usize = 512;
 
-/// The row count of one statement, known before it is executed.
+/// How many rows a statement affects, as far as its text says so before it is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Affected {
     Rows(u64),
@@ -141,7 +141,7 @@ enum Affected {
 
 impl Affected {
     /// Derives the count from a statement's text. Text values in a row must not contain a
-    /// parenthesis, and the workloads' do not.
+    /// parenthesis, because each opening one counts as a row. The workloads' values contain none.
     fn of(sql: &[u8]) -> Self {
         let from_values = || {
             let head = &sql[..sql.len().min(HEAD_MAX)];
@@ -170,7 +170,7 @@ impl Affected {
         }
     }
 
-    /// The count with this execution's parameters.
+    /// Returns the count for an execution with `params`.
     fn with(self, params: &[Param]) -> u64 {
         match (self, params.last()) {
             (Self::Rows(rows), _) => rows,
@@ -204,7 +204,7 @@ struct JournalState {
 
 impl Journal {
     /// Makes the query `sql` outside the measured load return one row with `value` from now on.
-    /// Without this it returns no row.
+    /// Without this call it returns no row.
     pub fn answer(&self, sql: &str, value: i64) {
         self.state().answers.insert(sql.to_owned(), value);
     }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_inserts_are_counted_and_deletes_have_their_limit() {
+    fn inserts_affect_the_rows_in_their_text_and_deletes_their_limit() {
         let rows = |sql: &str, params: &[Param]| Affected::of(sql.as_bytes()).with(params);
         assert_eq!(rows("INSERT INTO t (a,b) VALUES (?,?),(?,?),(?,?)", &[Param::Int(7)]), 3);
         assert_eq!(rows("INSERT INTO t(k, c, pad) VALUES(1, 'a', 'b')", &[]), 1);

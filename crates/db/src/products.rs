@@ -10,8 +10,8 @@ macro_rules! products {
             $($product(crate::$folder::Options),)*
         }
 
-        /// A session of any product. The match costs less than a nanosecond and avoids boxes on the
-        /// load path.
+        /// A session of any product. Matching on it costs less than a nanosecond, and avoids an
+        /// allocation per call on the load path.
         #[derive(Debug)]
         pub enum AnySession {
             $($product(crate::$folder::$session),)*
@@ -84,5 +84,5 @@ products! { $
     Null = null::NullSession,
 }
 
-/// The product whose SQL a database gets that accepts any SQL.
+/// The product whose SQL dbdyno sends to a database that accepts any SQL.
 pub(crate) type Usual = crate::mysql::Mysql;

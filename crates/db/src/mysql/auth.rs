@@ -1,6 +1,6 @@
-//! Proofs of the password that need keys. `caching_sha2_password` and `sha256_password` encrypt it
-//! with the server's RSA key. MariaDB's `client_ed25519` and, from MariaDB 11.6 on, `parsec` sign a
-//! nonce and never send the password.
+//! Proves the password with the plugins that need keys. `caching_sha2_password` and
+//! `sha256_password` encrypt it with the server's RSA key. MariaDB's `client_ed25519` and, from
+//! MariaDB 11.6 on, `parsec` sign a nonce and never send the password.
 
 use std::path::Path;
 
@@ -37,14 +37,14 @@ impl ServerKey {
     }
 }
 
-/// Mixes the password and its NUL with `nonce`, and encrypts them with the key in `pem`.
+/// XORs the password and its NUL with `nonce`, and encrypts the result with the key in `pem`.
 pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result<Vec<u8>, MysqlFault> {
     let wrong =
         |why| MysqlFault::Login(format!("the password cannot be encrypted with the server's RSA key: {why}"));
     let (der, kind, octets) = checked(pem).map_err(wrong)?;
     let mut secret = password.as_bytes().to_vec();
     secret.push(0);
-    // When the modulus' top byte is 1, the codec counts one octet less.
+    // The 1 is added because the codec counts one octet less when the modulus' top byte is 1.
     if secret.len() + OAEP + 1 > octets {
         return Err(wrong(format!("the password is too long for a key of {octets} bytes")));
     }
@@ -71,8 +71,8 @@ fn checked(pem: &[u8]) -> Result<(Vec<u8>, PubKeyFileType, usize), String> {
     }
 }
 
-/// Length of the modulus in bits. It is `None` for a key that the codec would fail on, because the
-/// codec trusts every length inside.
+/// Returns the length of the modulus in bits. It is `None` for a key on which the codec would
+/// panic, because the codec trusts every length inside.
 fn modulus_bits(der: &[u8], kind: PubKeyFileType) -> Option<usize> {
     let (fields, _) = der_element(der, 0x30)?;
     let fields = match kind {
@@ -98,9 +98,9 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// The answer when the server switches to `plugin`. Its nonce has 32 bytes, sometimes followed
-    /// by a NUL. `client_ed25519` signs at once. `parsec` first asks for the salt from which its
-    /// key is made.
+    /// Builds the answer when the server switches to `plugin`. The nonce has 32 bytes, sometimes
+    /// followed by a NUL. `client_ed25519` signs at once. `parsec` first asks for the salt from
+    /// which its key is made.
     pub(super) fn first_answer(
         &mut self,
         plugin: &AuthPlugin<'_>,
@@ -122,6 +122,7 @@ impl Signer {
     }
 }
 
+/// Runs one step of `plugin` on the server's `challenge`.
 fn answer<P: ChallengeResponsePlugin>(
     plugin: &mut P,
     password: &str,
@@ -242,8 +243,8 @@ mod tests {
         assert_eq!(signer.first_answer(&AuthPlugin::Parsec, "secret", &nonce).expect("a request"), b"");
         let answer = signer.signature("secret", b"P\x01salt of 18 bytes..").expect("a signature");
         let (own_nonce, signature) = answer.split_at(32);
-        // This is PBKDF2 with SHA-512 and 2048 rounds, and the public key from its output. It was
-        // computed with Python and OpenSSL.
+        // The expected public key comes from PBKDF2 with SHA-512 and 2048 rounds. It was computed
+        // with Python and OpenSSL.
         let public: Vec<u8> = (0..64)
             .step_by(2)
             .map(|at| &"7187bfae8cd5374bada082ce87b5f91f7bcf71d355d5fef564daecd0b6cfc577"[at..at + 2])

@@ -1,10 +1,11 @@
-//! The login conversation that opens a connection: greeting, answer, and whatever the
+//! Opens a connection and logs in: the server's greeting, the client's answer, and whatever the
 //! authentication plugin asks after that.
 //!
 //! `caching_sha2_password` and `sha256_password` hand the password itself to the server. It is sent
-//! as plaintext inside TLS, and with the former over a unix socket too, as the protocol says.
-//! Otherwise it is encrypted with the server's public key. Over TCP that key must be known, or the
-//! user must accept any key, because whoever poses as the server sends a key too.
+//! as plaintext inside TLS. `caching_sha2_password` also sends it as plaintext over a unix socket,
+//! as the protocol says. Otherwise it is encrypted with the server's public key. Over TCP that key
+//! must be known, or the user must accept any key, because whoever poses as the server sends a key
+//! too.
 //!
 //! MariaDB's `client_ed25519` and `parsec` sign the server's nonce and never send the password.
 
@@ -25,8 +26,9 @@ use crate::options::Channel;
 use crate::product::version_numbers;
 use crate::stream::{ByteStream, Stream};
 
-/// The capabilities that this client requests. Others are left out on purpose: one statement must
-/// not hold several, and LOAD DATA LOCAL INFILE is allowed only where the options ask for it.
+/// The capabilities that this client requests. Others are left out on purpose: one text must not
+/// hold several statements, and LOAD DATA LOCAL INFILE is allowed only where the options ask for
+/// it.
 const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_LONG_FLAG)
     .union(CapabilityFlags::CLIENT_PROTOCOL_41)
@@ -39,7 +41,8 @@ const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
 /// `max_allowed_packet`.
 const LARGEST_MESSAGE: u32 = 1 << 30;
 
-/// Packets that a login may take after the first answer. The longest regular login takes five.
+/// Highest number of packets that a server may send after the client's first answer. The longest
+/// regular login takes five.
 const LONGEST_LOGIN: usize = 16;
 
 /// The byte that asks for the server's RSA key, in `caching_sha2_password` and in
@@ -47,6 +50,7 @@ const LONGEST_LOGIN: usize = 16;
 const KEY_WANTED_BY_CACHING_SHA2: u8 = 2;
 const KEY_WANTED_BY_SHA256: u8 = 1;
 
+/// What the server reports at login about itself, and what both sides agreed on.
 #[derive(Debug, Clone)]
 pub(super) struct MysqlHandshake {
     pub(super) version: String,
@@ -90,7 +94,8 @@ pub(super) async fn login<S: ByteStream>(
     })
 }
 
-/// The request for TLS. It is the start, up to the user, of the answer that will follow inside TLS.
+/// Appends the request for TLS. It is the beginning, up to the user, of the answer that will follow
+/// inside TLS.
 fn put_tls_request(out: &mut Vec<u8>, greeting: &Greeting, options: &LoginOptions) -> Result<(), MysqlFault> {
     const LENGTH: usize = 32;
     let mut whole = Vec::with_capacity(256);
@@ -101,7 +106,7 @@ fn put_tls_request(out: &mut Vec<u8>, greeting: &Greeting, options: &LoginOption
     Ok(())
 }
 
-/// The client's answer to the greeting.
+/// Appends the client's answer to the greeting.
 fn put_response(
     out: &mut Vec<u8>,
     login: &mut Login<'_>,
@@ -110,8 +115,8 @@ fn put_response(
 ) -> Result<(), MysqlFault> {
     let mut capabilities = wanted(greeting, options);
     capabilities.set(CapabilityFlags::CLIENT_SSL, login.channel.is_encrypted);
-    // Without this flag the server refuses such a statement. Most servers accept the flag even if
-    // their greeting did not offer it.
+    // Without this flag the server refuses LOAD DATA LOCAL INFILE. Most servers accept the flag
+    // even if their greeting did not offer it.
     capabilities.set(CapabilityFlags::CLIENT_LOCAL_FILES, options.local_infile);
     let offers_plugins = greeting.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
     let response = HandshakeResponse::new(
@@ -128,10 +133,10 @@ fn put_response(
     Ok(())
 }
 
-/// The requested capabilities that both sides have. If the options do not say, session tracking and
-/// results without EOF packets are as in the product's own client library. libmysqlclient requests
-/// both since 5.7 (`CLIENT_CAPABILITIES` in its `client_settings.h`), MariaDB Connector/C only
-/// session tracking (`mariadb_com.h`).
+/// Returns the capabilities that this client requests and the server has. Where the options do not
+/// say, session tracking and results without EOF packets are requested as by the product's own
+/// client library. libmysqlclient requests both since 5.7 (`CLIENT_CAPABILITIES` in its
+/// `client_settings.h`). MariaDB Connector/C requests only session tracking (`mariadb_com.h`).
 fn wanted(greeting: &Greeting, options: &LoginOptions) -> CapabilityFlags {
     let mut wanted = WANTED;
     let connection_settings = &options.connection_settings;
@@ -143,7 +148,7 @@ fn wanted(greeting: &Greeting, options: &LoginOptions) -> CapabilityFlags {
     greeting.capabilities & wanted
 }
 
-/// The MariaDB capabilities that are requested.
+/// Returns the MariaDB capabilities that this client requests.
 fn extended(greeting: &Greeting, options: &LoginOptions) -> MariadbCapabilities {
     match options.connection_settings.column_definitions {
         ColumnDefinitions::Once => greeting.extended & MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
@@ -151,6 +156,7 @@ fn extended(greeting: &Greeting, options: &LoginOptions) -> MariadbCapabilities 
     }
 }
 
+/// The state of a login: the current plugin, its nonce, and what the client may send.
 struct Login<'a> {
     password: &'a str,
     channel: Channel,
@@ -188,7 +194,7 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The plugin's first answer.
+    /// Builds the current plugin's first answer.
     fn first_answer(&mut self) -> Result<Vec<u8>, MysqlFault> {
         let password = self.password.as_bytes();
         match &self.plugin {
@@ -217,8 +223,8 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The password encrypted with the known key. Where any key is accepted, this is `request`,
-    /// which asks for the server's key.
+    /// Returns the password, encrypted with the known key. Where any key is accepted, this returns
+    /// `request` instead, which asks for the server's key.
     fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, MysqlFault> {
         match self.server_key {
             ServerKey::Known(pem) => auth::encrypt(self.password, &self.nonce, pem),
@@ -230,7 +236,7 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The password with a final NUL.
+    /// Returns the password with a final NUL.
     fn plain(&self) -> Vec<u8> {
         let mut bytes = self.password.as_bytes().to_vec();
         bytes.push(0);
@@ -288,8 +294,8 @@ impl<'a> Login<'a> {
         self.first_answer()
     }
 
-    /// Continues within the plugin: its cache knew the hash, it wants the password itself, or it
-    /// sends the key.
+    /// Answers a further message of the plugin: its cache knew the hash, it wants the password
+    /// itself, or it sends the key.
     fn more(&mut self, data: &[u8]) -> Result<Option<Vec<u8>>, MysqlFault> {
         match (&self.plugin, data) {
             (AuthPlugin::CachingSha2Password, [3]) => Ok(None),
@@ -316,7 +322,8 @@ fn no_key() -> MysqlFault {
     )
 }
 
-/// Returns the connection to log in on, and how it is protected.
+/// Returns the connection to log in on, inside TLS where the options ask for it, and how it is
+/// protected.
 pub(super) async fn secured(
     mut wire: MysqlWire<Stream>,
     greeting: &Greeting,
@@ -399,7 +406,7 @@ impl Greeting {
         })
     }
 
-    /// The version's first three numbers. A number that cannot be read is 0.
+    /// Returns the version's first three numbers. A number that is missing or too large is 0.
     pub(super) fn numbers(&self) -> (u16, u16, u16) {
         let [major, minor, patch] =
             version_numbers(&self.version).map(|number| u16::try_from(number).unwrap_or(0));
@@ -407,8 +414,8 @@ impl Greeting {
     }
 }
 
-/// MariaDB's own capabilities. They are in bytes that the codec calls reserved, and count only
-/// where the server does not claim to be MySQL.
+/// Reads MariaDB's own capabilities, which are in bytes that the codec calls reserved. They do not
+/// count where the server says by `CLIENT_LONG_PASSWORD` that it is MySQL.
 fn mariadb_extension(greeting: &HandshakePacket<'_>) -> MariadbCapabilities {
     if greeting.capabilities().contains(CapabilityFlags::CLIENT_LONG_PASSWORD) {
         return MariadbCapabilities::empty();

@@ -1,4 +1,5 @@
-//! MySQL, MariaDB and Percona Server: a small client session built on the protocol crate's codecs.
+//! The product family of MySQL, MariaDB and Percona Server, with a small client session that uses
+//! the codecs of the crate `mysql_common`.
 //!
 //! A session counts its way through an answer in the input buffer and does not decode it. One
 //! statement costs one write and, for an answer that fits the buffer, one read. The formats are
@@ -112,10 +113,11 @@ impl Connection for MysqlSession {
     }
 }
 
-/// Engines that MariaDB and MySQL builds contain. Only MariaDB has the last two.
+/// Engines that MariaDB and MySQL builds contain. Only MariaDB has the last ones, which
+/// [`MARIADB_ONLY`] counts.
 const BUILT_IN: &[&str] =
     &["innodb", "myisam", "memory", "heap", "csv", "archive", "mrg_myisam", "aria", "sequence"];
-const OF_MARIADB: usize = 2;
+const MARIADB_ONLY: usize = 2;
 
 impl Product for Mysql {
     const PROTOCOL: &'static str = "MySQL";
@@ -206,7 +208,7 @@ impl Product for Mysql {
     }
 
     fn is_engine(asked: &str, found: &str) -> bool {
-        // These words stand for another one in CREATE TABLE.
+        // CREATE TABLE takes each of these words for another engine name.
         let word = match asked.to_ascii_lowercase().as_str() {
             "heap" => "memory",
             "innobase" => "innodb",
@@ -227,7 +229,7 @@ impl Product for Mysql {
     }
 
     async fn at_work(session: &mut LimitedSession<'_, Self>, login: &LoginOptions) -> Result<Vec<String>> {
-        // Unlike a query for the same list, this needs no temporary table.
+        // Unlike a SELECT from the same list, this needs no temporary table.
         let rows = session.rows("SHOW PROCESSLIST").await?;
         let ours = rows.into_iter().filter(|row| is_ours(row, login));
         Ok(ours.filter_map(|row| row.into_iter().next()?).collect())
@@ -279,7 +281,7 @@ impl Product for Mysql {
     }
 
     fn built_in_engines(base: &Base) -> Option<&'static [&'static str]> {
-        let others = if base.is_mariadb() { 0 } else { OF_MARIADB };
+        let others = if base.is_mariadb() { 0 } else { MARIADB_ONLY };
         Some(&BUILT_IN[..BUILT_IN.len() - others])
     }
 
@@ -321,7 +323,7 @@ impl Product for Mysql {
         let mut words = ["--no-defaults", "--user=root"].map(str::to_owned).to_vec();
         words.push(format!("--socket={}", socket.display()));
         if version.contains("MariaDB") {
-            // From 11.4 on the client insists on TLS, which is off in this server.
+            // From version 11.4 on, the client insists on TLS, which is off in this server.
             words.push("--skip-ssl".to_owned());
         }
         words
@@ -336,8 +338,8 @@ fn is_ours(row: &[Option<String>], login: &LoginOptions) -> bool {
     column(1) == login.user && column(3).eq_ignore_ascii_case(database) && column(4) != "Sleep"
 }
 
-/// The highest value that every server in the family accepts for `wait_timeout`: one year, in
-/// seconds.
+/// Statement that keeps idle sessions open for one year (in seconds), the highest `wait_timeout`
+/// that every server in the family accepts.
 pub(super) const STAY_WHILE_IDLE: &str = "SET SESSION wait_timeout = 31536000";
 
 /// Longest name for a lock in MySQL from 5.7 on, in characters.
@@ -359,8 +361,8 @@ fn locks_of(database: &str) -> Locks {
     }
 }
 
-/// `dbdyno:` and the database's name, as a literal that means the same in every SQL mode. A long
-/// name is replaced by part of its hash.
+/// Builds the lock's name, which is `dbdyno:` and the database's name, as a literal that means the
+/// same in every SQL mode. Part of its hash replaces a name that would be too long.
 fn lock_name(database: &str) -> String {
     let mut name = format!("dbdyno:{database}");
     if name.chars().count() > LONGEST_NAME {
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_locks_fit_and_tell_databases_apart() {
+    fn lock_names_fit_and_distinguish_databases() {
         insta::assert_snapshot!(lock_name("ib"), @"CONVERT(X'646264796e6f3a6962' USING utf8)");
         let [one, other] = ["a", "b"].map(|end| lock_name(&("x".repeat(63) + end)));
         assert_ne!(one, other);

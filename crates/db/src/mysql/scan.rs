@@ -29,7 +29,7 @@ pub(super) enum MysqlScanStep {
 enum MysqlScanPhase {
     /// The first packet of a result: OK, ERR, a file request or the number of columns.
     Head,
-    /// Number of column definitions still to come.
+    /// The column definitions. The value is the number of those that are still to come.
     Columns(u64),
     /// The EOF between column definitions and rows in the old form.
     ColumnsEnd,
@@ -110,7 +110,7 @@ impl MysqlScanner {
             let Some(&first) = rest.get(HEADER) else { return Ok((at, MysqlScanStep::More)) };
             if self.is_passed_over(first, length) {
                 self.check_sequence(number, first)?;
-                self.count_value();
+                self.count_passed();
                 self.pass(length);
                 at += HEADER;
                 continue;
@@ -151,13 +151,15 @@ impl MysqlScanner {
         Ok(())
     }
 
+    /// Skips a packet's payload, and notes whether the next packet continues it.
     fn pass(&mut self, length: usize) {
         self.skip = length;
         self.continued = length == MAX_PAYLOAD;
         self.answer.bytes += (HEADER + length) as u64;
     }
 
-    fn count_value(&mut self) {
+    /// Counts a packet that is passed over, as a column definition or as a row.
+    fn count_passed(&mut self) {
         match self.phase {
             MysqlScanPhase::Columns(1) => {
                 self.phase = self.after_definitions();
@@ -202,7 +204,7 @@ impl MysqlScanner {
         }
     }
 
-    /// Ends one result. The last one's warnings count, as `SHOW WARNINGS` would show them.
+    /// Ends one result. The answer keeps the last result's warnings, as `SHOW WARNINGS` does.
     fn finish(&mut self, finish: Finish) -> MysqlScanStep {
         self.answer.warnings = finish.warnings;
         self.in_transaction = finish.in_transaction;
@@ -246,7 +248,8 @@ pub(super) async fn collect<S: ByteStream>(wire: &mut MysqlWire<S>, form: Form) 
     }
 }
 
-/// Reads one result set with so many columns, of which so many have definitions, into `cells`.
+/// Reads one result set with `count` columns into `cells`. Before the rows come as many column
+/// definitions as `defined` says: all or none.
 async fn result_set<S: ByteStream>(
     wire: &mut MysqlWire<S>,
     payload: &mut Vec<u8>,

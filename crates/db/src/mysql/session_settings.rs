@@ -1,5 +1,5 @@
-//! Session settings for the load: the character set of a table's text columns, so that the server
-//! converts nothing, and consecutive `AUTO_INCREMENT` keys.
+//! Sets what the load needs in a session: the character set of a table's text columns, so that the
+//! server converts nothing, and consecutive `AUTO_INCREMENT` keys.
 
 use crate::product::permitted;
 use crate::{Class, Result, Session, first_i64};
@@ -9,16 +9,16 @@ use crate::{Class, Result, Session, first_i64};
 /// same bytes in every character set that a client can use. The session stays unchanged where the
 /// columns differ, where the table does not exist, and where the server refuses, as for UTF-16.
 pub(crate) async fn use_table_charset(session: &mut impl Session, table: &str) -> Result<()> {
-    // The database's default does not tell, because CREATE TABLE may name another.
-    let asked = format!(
+    // The database's default is not enough, because CREATE TABLE may name another character set.
+    let charsets_sql = format!(
         "SELECT DISTINCT character_set_name FROM information_schema.columns WHERE table_schema = DATABASE() \
          AND table_name = '{table}' AND character_set_name IS NOT NULL"
     );
-    let cells = permitted(session.rows(&asked).await)?.unwrap_or_default();
+    let cells = permitted(session.rows(&charsets_sql).await)?.unwrap_or_default();
     let [row] = cells.as_slice() else { return Ok(()) };
     let Some(Some(charset)) = row.first() else { return Ok(()) };
-    // The first variable is the character set that statements are written in, the second the one to
-    // which the server converts their texts.
+    // The first variable is the character set in which statements are written. The second is the
+    // one to which the server converts their texts.
     let set = format!("SET SESSION character_set_client = {charset}, character_set_connection = {charset}");
     permitted(session.query(set.as_bytes()).await).map(drop)
 }
@@ -26,6 +26,7 @@ pub(crate) async fn use_table_charset(session: &mut impl Session, table: &str) -
 /// The statement that sets the key step to 1. A cluster's nodes give out keys in larger steps, so
 /// that no two give out the same one. An option file may also ask for that.
 const ONE_BY_ONE: &str = "SET SESSION auto_increment_increment = 1, auto_increment_offset = 1";
+/// Query for the session's key step.
 const STEP: &str = "SELECT @@SESSION.auto_increment_increment";
 
 /// Makes this session's keys increase by 1. MySQL 8.0 before 8.0.18 refuses this to users without
@@ -81,24 +82,24 @@ mod tests {
         async fn close(self) {}
     }
 
-    async fn asked_of_columns(class: Class, charsets: &'static [&'static str]) -> (Result<()>, Vec<String>) {
+    async fn charset_outcome(class: Class, charsets: &'static [&'static str]) -> (Result<()>, Vec<String>) {
         let mut session = RefusingCharset { class, charsets, sent: Vec::new() };
         (use_table_charset(&mut session, "sbtest1").await, session.sent)
     }
 
     #[tokio::test]
-    async fn a_refusal_is_no_matter_and_a_lost_connection_is() {
-        let (refused, sent) = asked_of_columns(Class::Fatal, &["utf16"]).await;
+    async fn a_refusal_is_ignored_and_a_lost_connection_is_an_error() {
+        let (refused, sent) = charset_outcome(Class::Fatal, &["utf16"]).await;
         assert_eq!(refused, Ok(()));
         assert_eq!(sent, ["SET SESSION character_set_client = utf16, character_set_connection = utf16"]);
-        let (lost, _) = asked_of_columns(Class::Lost, &["utf16"]).await;
+        let (lost, _) = charset_outcome(Class::Lost, &["utf16"]).await;
         assert_eq!(lost.unwrap_err().class, Class::Lost);
     }
 
     #[tokio::test]
-    async fn a_session_stays_as_it_is_where_no_one_character_set_is_that_of_all_texts() {
+    async fn a_session_stays_unchanged_where_columns_share_no_character_set() {
         for charsets in [&[][..], &["latin1", "utf8mb4"]] {
-            assert_eq!(asked_of_columns(Class::Fatal, charsets).await, (Ok(()), Vec::new()), "{charsets:?}");
+            assert_eq!(charset_outcome(Class::Fatal, charsets).await, (Ok(()), Vec::new()), "{charsets:?}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Reads counters and settings from MariaDB, MySQL and Percona Server, the work that they have
-//! deferred, and the session settings that the load's connections get.
+//! Reads from MariaDB, MySQL and Percona Server: counters, settings, the session settings that the
+//! load's connections get, and the work that the server has deferred.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::product::{
 };
 use crate::{Bounds, Capabilities, Result, Session, first_i64};
 
-/// Counters that show which counts a server has. The first exists in MySQL from 5.6 on, whose
-/// performance schema counts file operations. The second is MariaDB's, which counts the groups that
-/// it writes to its binary log.
+/// Counters whose presence shows which other counts a server has. The first exists in MySQL from
+/// 5.6 on, whose performance schema counts file operations. The second is MariaDB's, which counts
+/// the groups that it writes to its binary log.
 const HAS_FILE_COUNTS: &str = "Performance_schema_accounts_lost";
 const HAS_GROUP_COUNTS: &str = "Binlog_group_commits";
-/// Operations on binary logs that neither read nor write. They are syncs, and a few for each file
-/// that is opened or closed.
+/// Query for the operations on binary logs that neither read nor write. Nearly all are syncs. A few
+/// more come with each file that is opened or closed.
 const BINLOG_OPERATIONS: &str = "SELECT 'binlog.COUNT_MISC', COUNT_MISC FROM performance_schema.file_summary_by_event_name \
      WHERE EVENT_NAME = 'wait/io/file/sql/binlog'";
 
@@ -52,8 +52,8 @@ const COLUMN_DEFINITIONS: &str = "column_definitions";
 /// Pseudo-variable of this client: see [`crate::mysql::MysqlSession::protocol_options`].
 const PROTOCOL_OPTIONS: &str = "protocol_options";
 
-/// Queries for where each setting comes from, for MariaDB and for MySQL from 8.0. Older servers
-/// have neither.
+/// Queries for each setting's source, for MariaDB and for MySQL from 8.0 on. Older servers have
+/// neither view.
 const SOURCES: [&str; 2] = [
     "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES \
      WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', '')",
@@ -137,7 +137,7 @@ pub(super) fn version_numbers(text: &str) -> [u32; 3] {
     crate::product::version_numbers(text)
 }
 
-/// Which of the family's three products it is.
+/// Returns which of the family's three products the server is.
 fn product(version_text: &str, version_comment: &str) -> &'static str {
     if version_text.contains("MariaDB") {
         "MariaDB"
@@ -148,7 +148,7 @@ fn product(version_text: &str, version_comment: &str) -> &'static str {
     }
 }
 
-/// The default engine's name. InnoDB variants are reported under their own name and version.
+/// Returns the default engine's name. InnoDB variants are reported with their own name and version.
 fn engine(default: &str, is_xtradb: bool, innodb_version: &str) -> String {
     if !default.eq_ignore_ascii_case("innodb") {
         return default.to_owned();
@@ -157,13 +157,13 @@ fn engine(default: &str, is_xtradb: bool, innodb_version: &str) -> String {
     format!("{name} {innodb_version}").trim_end().to_owned()
 }
 
-/// The MySQL family's global variables whose names match `pattern`, as text. A variable that the
-/// version does not have is absent, not an error.
+/// Reads the global variables whose names match `pattern`, as text. A variable that the version
+/// does not have is absent, not an error.
 pub(super) async fn variables(session: &mut impl Session, pattern: &str) -> Result<Texts> {
     name_value_pairs(session, &format!("SHOW GLOBAL VARIABLES LIKE '{pattern}'")).await
 }
 
-/// This session's values, as far as the version has them.
+/// Reads this session's values of the variables in [`SESSION`], as far as the version has them.
 async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<Texts> {
     let mut all = permitted(name_value_pairs(session, "SHOW SESSION VARIABLES").await)?.unwrap_or_default();
     all.retain(|name, _| SESSION.contains(&name.as_str()));
@@ -173,8 +173,8 @@ async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<Texts> {
     Ok(all)
 }
 
-/// Where each setting comes from. The result is empty where the server does not report it, because
-/// nothing depends on it.
+/// Reads where each setting comes from. The result is empty where the server does not report that,
+/// which is no error because nothing depends on it.
 async fn sources(session: &mut LimitedSession<'_, Mysql>) -> Texts {
     for sql in SOURCES {
         if let Ok(found) = name_value_pairs(session, sql).await
@@ -186,18 +186,19 @@ async fn sources(session: &mut LimitedSession<'_, Mysql>) -> Texts {
     Texts::new()
 }
 
-/// The first version that merges the change buffer only when a page is read, MariaDB 10.5. Waiting
-/// for the merge is useless from there on.
+/// The first MariaDB version that merges the change buffer only when a page is read. From this
+/// version on, waiting for the merge is useless.
 const MARIADB_MERGES_ON_READ_SINCE: [u32; 3] = [10, 5, 0];
 
-/// The engine's `stat_type` and the level's name. The values are sums over all column families.
+/// MyRocks' `stat_type`, and the name of the level that it becomes. The values are sums over all
+/// column families.
 const COLUMN_FAMILIES: &[(&str, &str)] = &[
     ("CUR_SIZE_ALL_MEM_TABLES", "memtable_bytes"),
     ("MEM_TABLE_FLUSH_PENDING", "flushes_pending"),
     ("COMPACTION_PENDING", "compactions_pending"),
 ];
 
-/// Reads the deferred work. It reads MyRocks' part only where the benchmark's tables are in that
+/// Reads the deferred work. MyRocks' part is read only where the benchmark's tables are in that
 /// engine.
 pub(super) async fn read(
     session: &mut LimitedSession<'_, Mysql>,
@@ -231,8 +232,8 @@ async fn innodb(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut Def
     let counter = |name: &str| counters.get(name).copied();
     let page_bytes = counter("Innodb_page_size");
     let pages = |name: &str| Some(counter(name)?.saturating_mul(page_bytes?));
-    // Compressed pages make the page count times page size a little too small, so the server's own
-    // sum comes first.
+    // Compressed pages are smaller than the page size, so the product of page count and page size
+    // may be too large. The server's own sum comes first.
     let dirty = counter("Innodb_buffer_pool_bytes_dirty").or_else(|| pages("Innodb_buffer_pool_pages_dirty"));
     deferred_work.level("dirty_bytes", dirty);
     deferred_work.capacity("buffer_pool_bytes", pages("Innodb_buffer_pool_pages_total"));
@@ -253,23 +254,24 @@ async fn innodb(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut Def
     Ok(())
 }
 
-/// Reads the engine's own report. The answer is one row with type, name and text.
+/// Reads InnoDB's own report. The answer is one row with type, name and text.
 pub(super) async fn innodb_report(session: &mut LimitedSession<'_, Mysql>) -> Result<String> {
     let rows = session.rows("SHOW ENGINE INNODB STATUS").await?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?).unwrap_or_default())
 }
 
-/// Transactions whose old rows InnoDB has still to purge, as MariaDB and Percona Server count them.
+/// Returns how many transactions' old rows InnoDB has still to purge, as MariaDB and Percona Server
+/// count them.
 pub(super) fn counted_history(counters: &BTreeMap<String, i64>) -> Option<i64> {
     counters.get("Innodb_history_list_length").copied()
 }
 
-/// The same number from the engine's report. It is `None` where the report lacks it.
+/// Returns the same number from InnoDB's report. It is `None` where the report lacks it.
 pub(super) fn reported_history(report: &str) -> Option<i64> {
     number_after(report, "History list length ")
 }
 
-/// Reads the levels from the engine's tables in `information_schema`.
+/// Reads the levels from MyRocks' tables in `information_schema`.
 async fn myrocks(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut DeferredWork) -> Result<()> {
     let sql = "SELECT stat_type, sum(value) FROM information_schema.ROCKSDB_CFSTATS GROUP BY stat_type";
     for row in permitted(session.rows(sql).await)?.unwrap_or_default() {
@@ -289,8 +291,8 @@ fn merges_by_itself(version: &str) -> bool {
     !version.contains("MariaDB") || version_numbers(version) < MARIADB_MERGES_ON_READ_SINCE
 }
 
-/// Size of all redo files together. MySQL has one capacity setting since 8.0.30, and before that a
-/// number of files of equal size.
+/// Returns the size of all redo files together, in bytes. MySQL has one setting for that since
+/// 8.0.30. Before that it has settings for the number of files and for each file's size.
 fn redo_capacity(counters: &BTreeMap<String, i64>, settings: &BTreeMap<String, String>) -> Option<i64> {
     let setting = |name: &str| settings.get(name)?.parse::<i64>().ok();
     let in_force = counters.get("Innodb_redo_log_capacity_resized").copied();
@@ -305,7 +307,7 @@ fn checkpoint_age(report: &str) -> Option<i64> {
     Some(now - number_after(report, "Last checkpoint at")?)
 }
 
-/// The number after `label` at the start of a line.
+/// Returns the number after `label`, which stands at the start of a line.
 fn number_after(report: &str, label: &str) -> Option<i64> {
     let rest = report.lines().find_map(|line| line.strip_prefix(label))?.trim_start();
     let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn products_and_engines_have_their_names() {
+    fn products_and_engines_get_their_own_names() {
         assert_eq!(product("10.1.23-MariaDB", "MariaDB Server"), "MariaDB");
         assert_eq!(product("8.0.36-28", "Percona Server (GPL), Release 28"), "Percona Server");
         assert_eq!(product("8.0.31", "MySQL Community Server - GPL"), "MySQL");
@@ -339,7 +341,7 @@ mod tests {
                           Last checkpoint at           19000000\n";
 
     #[test]
-    fn the_engines_report_tells_age_history_and_change_buffer() {
+    fn the_innodb_report_has_age_history_and_change_buffer() {
         assert_eq!(checkpoint_age(REPORT), Some(643_184));
         assert_eq!(number_after(REPORT, "History list length "), Some(17));
         assert_eq!(number_after(REPORT, "Ibuf: size "), Some(3));
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_shares_of_what_the_server_has_and_never_less_than_an_idle_one_needs() {
+    fn limits_are_shares_of_capacities_and_never_below_the_lowest_limit() {
         let capacities = |pairs: &[(&str, i64)]| DeferredWork {
             capacities: pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             ..DeferredWork::default()
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn redo_is_one_capacity_or_files_of_one_size() {
+    fn redo_capacity_is_one_setting_or_the_sum_of_equal_files() {
         let settings = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };

@@ -1,5 +1,5 @@
-//! Brings a MySQL-family server to rest after a load: InnoDB's dirty pages are flushed, MyRocks is
-//! compacted, and statistics are collected.
+//! Brings a MySQL-family server to rest after a load. It makes InnoDB flush its dirty pages, makes
+//! MyRocks compact its files, and gathers statistics.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,10 @@ const INNODB_FLUSH: &[(&str, &str)] = &[
 /// Does what the tables' engine needs. On a server that others run, the global settings stay
 /// unchanged.
 pub(super) async fn run(work: &mut UpkeepWork<'_, Mysql>, tables: &[String]) -> Result<()> {
-    let is = |name: &str| {
+    let engine_is = |name: &str| {
         work.capabilities.engine.as_ref().is_some_and(|engine| engine.eq_ignore_ascii_case(name))
     };
-    let (is_innodb, is_myrocks) = (is("innodb"), is("rocksdb"));
+    let (is_innodb, is_myrocks) = (engine_is("innodb"), engine_is("rocksdb"));
     if work.owned && is_innodb {
         return work.innodb(tables).await;
     }
@@ -47,7 +47,8 @@ pub(super) async fn drop_binlog(session: &mut LimitedSession<'_, Mysql>) -> Resu
     Ok(true)
 }
 
-/// The statement that deletes all binary logs; MySQL 8.2 renamed it and 8.4 dropped the old name.
+/// Returns the statement that deletes all binary logs. MySQL 8.2 renamed it, and 8.4 dropped the
+/// old name.
 fn reset_statement(version: &str) -> &'static str {
     if !version.contains("MariaDB") && version_numbers(version) >= [8, 2, 0] {
         "RESET BINARY LOGS AND GTIDS"
@@ -68,7 +69,7 @@ impl UpkeepWork<'_, Mysql> {
     /// Lowers the settings, records their old values in `old`, and lets the server flush for the
     /// whole wait.
     async fn innodb_flush(&mut self, tables: &[String], old: &mut Vec<(String, String)>) -> Result<()> {
-        let part = Instant::now();
+        let part_start = Instant::now();
         for &(name, value) in INNODB_FLUSH {
             if let Some(was) = variables(&mut self.session, name).await?.remove(name) {
                 self.report.settings.push(format!("{name}: {was}, for this work {value}"));
@@ -76,15 +77,16 @@ impl UpkeepWork<'_, Mysql> {
                 self.session.query(format!("SET GLOBAL {name} = {value}").as_bytes()).await?;
             }
         }
-        self.ended("lower flush settings", part);
+        self.ended("lower flush settings", part_start);
         self.analyze(tables).await?;
         self.come_to_rest().await?;
         self.innodb_facts("after").await
     }
 
-    /// Restores settings, the last one first. Continues after an error and returns the first one.
+    /// Restores settings, the last one first. It continues after an error, and returns the first
+    /// error.
     async fn restore(&mut self, old: &[(String, String)]) -> Result<()> {
-        let part = Instant::now();
+        let part_start = Instant::now();
         let mut outcome = Ok(());
         for (name, value) in old.iter().rev() {
             let restored = self.session.query(format!("SET GLOBAL {name} = {value}").as_bytes()).await;
@@ -93,10 +95,11 @@ impl UpkeepWork<'_, Mysql> {
                 error
             }));
         }
-        self.ended("restore flush settings", part);
+        self.ended("restore flush settings", part_start);
         outcome
     }
 
+    /// Records the numbers of dirty pages and of transactions that wait for purge.
     async fn innodb_facts(&mut self, when: &str) -> Result<()> {
         let counters = numbers(counters(&mut self.session).await?);
         let dirty = counters.get("Innodb_buffer_pool_pages_dirty").copied();
@@ -115,10 +118,10 @@ impl UpkeepWork<'_, Mysql> {
             return Ok(());
         }
         for table in tables {
-            let part = Instant::now();
+            let part_start = Instant::now();
             let answer = self.session.rows(&format!("ANALYZE TABLE `{}`", table.replace('`', "``"))).await?;
             analyze_outcome(table, &answer)?;
-            self.ended(&format!("analyze {table}"), part);
+            self.ended(&format!("analyze {table}"), part_start);
         }
         Ok(())
     }
@@ -138,12 +141,12 @@ fn analyze_outcome(table: &str, answer: &Cells) -> Result<()> {
 
 /// Interval between two checks of the server's background work.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Compactions that have not ended by then never will. The original benchmark would wait for ever.
-/// The limit is its longest wait W.
+/// Longest wait for compactions, because the original benchmark may wait for ever. The limit is the
+/// highest value of that benchmark's wait W (see `product/upkeep.rs`).
 const LONGEST: Duration = Duration::from_secs(1200);
 /// Number of checks in a row without a byte written, after which dbdyno assumes that the server
 /// will not do the pending work.
-const STUCK: u32 = 10;
+const STUCK_CHECKS: u32 = 10;
 /// Counters for the bytes that flushes and compactions have written so far.
 const WRITTEN: [&str; 2] = ["Rocksdb_flush_write_bytes", "Rocksdb_compact_write_bytes"];
 
@@ -159,6 +162,7 @@ impl UpkeepWork<'_, Mysql> {
         self.set_if_known("rocksdb_compact_lzero_now").await
     }
 
+    /// Waits until no compaction is pending or running, as far as the server reports that.
     async fn await_background(&mut self, part: &str) -> Result<()> {
         let start = Instant::now();
         let (mut before, mut idle) = (None, 0);
@@ -166,7 +170,7 @@ impl UpkeepWork<'_, Mysql> {
             let now = Background::look(&mut self.session, self.capabilities).await?;
             idle = if before == Some(now.written) { idle + 1 } else { 0 };
             match now.rest(idle) {
-                MyrocksRest::There => break,
+                MyrocksRest::AtRest => break,
                 MyrocksRest::Stuck => {
                     self.note("compactions are pending that the server does not begin");
                     break;
@@ -194,9 +198,9 @@ impl UpkeepWork<'_, Mysql> {
             self.note(format!("this version has no {name}"));
             return Ok(());
         }
-        let part = Instant::now();
+        let part_start = Instant::now();
         self.session.query(format!("SET GLOBAL {name} = 1").as_bytes()).await?;
-        self.ended(name, part);
+        self.ended(name, part_start);
         Ok(())
     }
 }
@@ -213,7 +217,8 @@ struct Background {
 
 #[derive(Debug, PartialEq, Eq)]
 enum MyrocksRest {
-    There,
+    /// No background work is left.
+    AtRest,
     NotYet,
     /// Work is pending, but nothing is written.
     Stuck,
@@ -234,17 +239,17 @@ impl Background {
     }
 
     /// Judges the background work. `idle` counts the checks in a row, [`PERIOD`] apart, without a
-    /// byte written. A running compaction is no longer pending. Where a version does not list
-    /// running ones, they show in what they write.
+    /// byte written. A running compaction is no longer pending. Where a version does not list the
+    /// running ones, only the bytes that they write show them.
     fn rest(&self, idle: u32) -> MyrocksRest {
         if self.running.is_some_and(|running| running > 0) {
             return MyrocksRest::NotYet;
         }
         match (self.pending, self.running, self.written) {
-            (Some(pending), _, _) if pending > 0 && idle >= STUCK => MyrocksRest::Stuck,
+            (Some(pending), _, _) if pending > 0 && idle >= STUCK_CHECKS => MyrocksRest::Stuck,
             (Some(pending), _, _) if pending > 0 => MyrocksRest::NotYet,
-            (_, Some(_), _) => MyrocksRest::There,
-            (_, None, Some(_)) if idle > 0 => MyrocksRest::There,
+            (_, Some(_), _) => MyrocksRest::AtRest,
+            (_, None, Some(_)) if idle > 0 => MyrocksRest::AtRest,
             (_, None, Some(_)) => MyrocksRest::NotYet,
             (_, None, None) => MyrocksRest::Unreported,
         }
@@ -256,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_binary_log_is_reset_in_the_versions_own_words() {
+    fn each_version_has_its_statement_to_delete_binary_logs() {
         for version in ["5.6.24-log", "8.0.31", "8.1.0", "10.11.19-MariaDB", "11.8.6-MariaDB"] {
             assert_eq!(reset_statement(version), "RESET MASTER", "{version}");
         }
@@ -283,23 +288,23 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_lists_its_compactions_is_at_rest_at_the_first_look_without_one() {
-        assert_eq!(seen(Some(0), Some(0), Some(9)).rest(0), MyrocksRest::There);
+    fn a_server_that_lists_compactions_is_at_rest_at_the_first_check_without_one() {
+        assert_eq!(seen(Some(0), Some(0), Some(9)).rest(0), MyrocksRest::AtRest);
         assert_eq!(seen(Some(0), Some(2), Some(9)).rest(99), MyrocksRest::NotYet);
         assert_eq!(seen(Some(1), Some(0), Some(9)).rest(0), MyrocksRest::NotYet);
     }
 
     #[test]
-    fn a_server_that_does_not_is_at_rest_when_it_wrote_nothing_between_two_looks() {
+    fn a_server_that_lists_none_is_at_rest_when_nothing_is_written_between_two_checks() {
         let look = |pending| seen(Some(pending), None, Some(9));
         assert_eq!(look(0).rest(0), MyrocksRest::NotYet, "one look shows nothing");
-        assert_eq!(look(0).rest(1), MyrocksRest::There);
-        assert_eq!(look(1).rest(STUCK - 1), MyrocksRest::NotYet);
-        assert_eq!(look(1).rest(STUCK), MyrocksRest::Stuck);
+        assert_eq!(look(0).rest(1), MyrocksRest::AtRest);
+        assert_eq!(look(1).rest(STUCK_CHECKS - 1), MyrocksRest::NotYet);
+        assert_eq!(look(1).rest(STUCK_CHECKS), MyrocksRest::Stuck);
     }
 
     #[test]
-    fn what_no_version_tells_is_not_waited_for() {
+    fn unreported_compactions_are_not_awaited() {
         assert_eq!(seen(None, None, None).rest(0), MyrocksRest::Unreported);
         assert_eq!(seen(Some(0), None, None).rest(0), MyrocksRest::Unreported);
     }

@@ -14,14 +14,15 @@ use crate::error::server_text;
 use crate::input::{FIRST_SIZE, Input, ReceiveLimits};
 use crate::stream::{ByteStream, write_whole};
 
-/// Length from which a body is not copied. Below it, copying costs the kernel less than gathering
-/// two pieces.
+/// Length in bytes from which a body is not copied. Copying a shorter body costs less than making
+/// the kernel gather two pieces.
 const WORTH_GATHERING: usize = 1024;
 
-/// Time for reading what a server said before it closed the connection. The text lies in the socket
-/// already, or never comes.
+/// Time limit for reading what a server said before it closed the connection. The text is in the
+/// socket already, or never comes.
 const CLOSING_MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// A byte stream with its buffers, and the state of the exchange on it.
 #[derive(Debug)]
 pub(super) struct MysqlWire<S> {
     stream: S,
@@ -52,13 +53,14 @@ impl<S: ByteStream> MysqlWire<S> {
         self.receive_limits = receive_limits;
     }
 
-    /// Subtracts what a row with so many values needs from what may be kept.
+    /// Subtracts what a row with this number of values needs from what may still be kept.
     pub(super) fn keep_row(&mut self, values: usize) -> Result<(), MysqlFault> {
         self.receive_limits.take_row(values).map_err(MysqlFault::TooLarge)
     }
 
-    /// Returns the bare stream and the next packet's number, to continue with [`MysqlWire::resumed`]
-    /// inside TLS. Bytes that arrived ahead of TLS are refused, because anyone may have sent them.
+    /// Returns the bare stream and the next packet's number, to continue with
+    /// [`MysqlWire::resumed`] inside TLS. Bytes that arrived ahead of TLS are refused, because
+    /// anyone may have sent them.
     pub(super) fn into_stream(self) -> Result<(S, u8), MysqlFault> {
         if !self.input.is_empty() {
             return Err(MysqlFault::Malformed(
@@ -77,7 +79,8 @@ impl<S: ByteStream> MysqlWire<S> {
         &self.stream
     }
 
-    /// Returns the buffer for the next message, which [`MysqlWire::send`] or [`MysqlWire::reply`] sends.
+    /// Returns the buffer for the next message, which [`MysqlWire::send`] or [`MysqlWire::reply`]
+    /// sends.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.outgoing.start()
     }
@@ -89,6 +92,7 @@ impl<S: ByteStream> MysqlWire<S> {
         self.send_checked(checked)
     }
 
+    /// Checks that nothing of the last answer is left in the input buffer.
     fn check_all_taken(&self) -> Result<(), MysqlFault> {
         if !self.input.is_empty() {
             return Err(MysqlFault::Malformed("bytes after the end of the last answer"));
@@ -116,8 +120,8 @@ impl<S: ByteStream> MysqlWire<S> {
         }
     }
 
-    /// Sends `piece`, shorter than the longest packet, as the next packet in the current exchange,
-    /// without a copy.
+    /// Sends `piece` as the next packet in the current exchange, without a copy. It must be shorter
+    /// than the longest packet.
     pub(super) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), MysqlFault> {
         let size = (piece.len() as u32).to_le_bytes();
         let head = [size[0], size[1], size[2], self.sequence];
@@ -168,7 +172,7 @@ impl<S: ByteStream> MysqlWire<S> {
         (payload[0] == 0xff).then(|| server_error(&payload))
     }
 
-    /// Overwrites the message sent last.
+    /// Overwrites the message that was sent last.
     pub(super) fn wipe(&mut self) {
         self.outgoing.wipe();
     }
@@ -208,8 +212,8 @@ impl<S: ByteStream> MysqlWire<S> {
         }
     }
 
-    /// Reads one whole message into `payload`. Everything that is kept is shorter than a packet
-    /// that another one continues.
+    /// Reads one whole message into `payload`. A message that may be kept is too short to be
+    /// continued in a second packet.
     pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), MysqlFault> {
         while self.input.len() < HEADER {
             self.input.fill(&mut self.stream).await?;
@@ -235,8 +239,8 @@ pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 /// Bytes in a packet header: three for the length, one for the sequence number.
 pub(super) const HEADER: usize = 4;
 
-/// A message under construction. The header's place is reserved from the start, so that nothing
-/// must be moved later.
+/// A message under construction. The place for the header is reserved from the start, so that no
+/// byte has to be moved later in a message of one packet.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Vec<u8>,
@@ -289,13 +293,14 @@ impl Outgoing {
     }
 }
 
-/// The session is in a transaction (`SERVER_STATUS_IN_TRANS`).
+/// Status flag of a session in a transaction (`SERVER_STATUS_IN_TRANS`).
 const IN_TRANSACTION: u16 = 0x0001;
 
-/// Another result set follows (`SERVER_MORE_RESULTS_EXISTS`).
+/// Status flag of an answer in which another result follows (`SERVER_MORE_RESULTS_EXISTS`).
 const MORE_RESULTS: u16 = 0x0008;
 
-/// Upper bound on a row end's length in the old form, which has code, warnings and status.
+/// Length in bytes below which a packet with the code 0xfe ends the rows in the old form. Such an
+/// end has five bytes: code, warnings and status.
 const EOF_LONGEST: usize = 9;
 
 /// What an OK packet or the end of rows reports.
@@ -401,12 +406,12 @@ pub(super) fn server_error(payload: &[u8]) -> MysqlFault {
 /// The form of answers that a login agreed on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Form {
-    /// Whether `CLIENT_DEPRECATE_EOF` was agreed. Then no EOF follows the column definitions, and
-    /// an OK replaces the EOF after the rows.
+    /// Whether both sides agreed on `CLIENT_DEPRECATE_EOF`. Then no EOF follows the column
+    /// definitions, and an OK replaces the EOF after the rows.
     pub(super) deprecate_eof: bool,
-    /// Whether `MARIADB_CLIENT_CACHE_METADATA` was agreed. Then a byte after the number of columns
-    /// says whether their definitions follow. They are left out when a prepared statement is
-    /// executed again with the definitions that the client already has.
+    /// Whether both sides agreed on `MARIADB_CLIENT_CACHE_METADATA`. Then a byte after the number
+    /// of columns says whether their definitions follow. They are left out when a prepared
+    /// statement is executed again with the definitions that the client already has.
     pub(super) optional_definitions: bool,
 }
 
@@ -422,9 +427,9 @@ pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), MysqlFau
     Ok((count, count * u64::from(follow)))
 }
 
-/// Whether a packet in a result set ends its rows. A row may also begin with 0xfe, as the length of
-/// a value with 16 MB and more. Its packet is then a full one (new form) or longer than the old
-/// form's five bytes.
+/// Whether a packet in a result set ends its rows. A row may also begin with 0xfe, which is then
+/// the length code of a value with 16 MB or more. Such a row fills its packet, so it is longer than
+/// the end of rows in either form.
 pub(super) fn ends_rows(first: u8, length: usize, deprecate_eof: bool) -> bool {
     first == 0xfe && if deprecate_eof { length < MAX_PAYLOAD } else { length < EOF_LONGEST }
 }

@@ -1,5 +1,5 @@
-//! Errors from a PostgreSQL server and its protocol: reads them from messages, puts them into
-//! words, and sorts them into classes by SQLSTATE, which decides whether a session retries.
+//! Reads a PostgreSQL server's errors from its messages, puts them into words, and sorts them into
+//! classes by SQLSTATE. The class decides whether a session retries.
 
 use super::wire::PostgresReader;
 use crate::Class;
@@ -9,13 +9,13 @@ use crate::error::{ServerFault, server_text};
 pub(super) type PostgresFault = crate::error::WireFault<PostgresServerError>;
 
 /// SQLSTATEs for a statement that is prepared already, and for one that is not. Statement names
-/// belong to the session, so a server that keeps its sessions sends neither.
+/// belong to the session, so these errors show that a pooler has changed the session meanwhile.
 const LOST_STATEMENTS: [&str; 2] = ["42P05", "26000"];
 
 /// An error that the server sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
-    /// The SQLSTATE, which has five letters and digits.
+    /// The SQLSTATE, which has five characters: digits and capital letters.
     pub(super) state: String,
     pub(super) message: String,
     /// Whether the error ends the session, as FATAL and PANIC do.
@@ -35,7 +35,8 @@ pub(super) enum PostgresServerError {
 }
 
 impl PostgresFault {
-    /// An error report during a session, which continues unless the report says otherwise.
+    /// Makes the fault for an error report during a session. The session continues unless the
+    /// report says otherwise.
     pub(super) fn in_session(report: Report) -> Self {
         Self::Server(if report.ends_session {
             PostgresServerError::Ended(report)
@@ -74,6 +75,7 @@ impl ServerFault for PostgresServerError {
     }
 }
 
+/// Reads an error report from its message's body.
 pub(super) fn error(body: &[u8]) -> Result<Report, PostgresFault> {
     let mut reader = PostgresReader(body);
     let mut report = Report { state: String::new(), message: String::new(), ends_session: false };
@@ -98,13 +100,13 @@ pub(super) fn error(body: &[u8]) -> Result<Report, PostgresFault> {
     Ok(report)
 }
 
-/// Reads an error like [`error`], from a body of which only the beginning is there.
+/// Reads an error as [`error`] does, from a body that is cut off after its beginning.
 pub(super) fn beginning_of_error(body: &[u8]) -> Result<Report, PostgresFault> {
     error(&[body, b"\0\0"].concat())
 }
 
-/// Affected rows, from the tag that ends a statement: `INSERT 0 100`, `DELETE 50`, `COPY 7`. A
-/// `SELECT` affects none.
+/// Reads the number of affected rows from the tag that ends a statement: `INSERT 0 100`,
+/// `DELETE 50`, `COPY 7`. A `SELECT` affects none.
 pub(super) fn affected(tag: &[u8]) -> u64 {
     let mut words = tag.split(|&byte| byte == b' ');
     match words.next() {
@@ -125,15 +127,16 @@ const STATES: &[(&str, Class)] = &[
     ("40P01", Retry),   // deadlock_detected
     ("53300", Refused), // too_many_connections
     ("55P03", Retry),   // lock_not_available
-    ("57014", Refused), // query_canceled: statement_timeout among them
+    ("57014", Refused), // query_canceled, also by statement_timeout
     ("57P01", Lost),    // admin_shutdown
     ("57P02", Lost),    // crash_shutdown
-    ("57P03", Lost),    // cannot_connect_now: starts, stops, recovers
+    ("57P03", Lost),    // cannot_connect_now: the server starts, stops or recovers
     ("57P04", Lost),    // database_dropped
     ("57P05", Lost),    // idle_session_timeout
 ];
 
-/// Groups by their first two letters, sorted. A missing group is [`Class::Refused`].
+/// Groups of states by their first two characters, sorted. A group that is missing here is
+/// [`Class::Refused`].
 const GROUPS: &[(&str, Class)] = &[
     ("08", Lost),  // connection exception
     ("0A", Fatal), // feature not supported
@@ -150,6 +153,7 @@ const GROUPS: &[(&str, Class)] = &[
     ("XX", Fatal), // internal error, data corrupted
 ];
 
+/// Returns the class of a SQLSTATE: its own, otherwise its group's.
 pub(super) fn class_of(state: &str) -> Class {
     let find = |table: &[(&str, Class)], key: &str| {
         table.binary_search_by_key(&key, |entry| entry.0).map(|at| table[at].1)
@@ -172,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_that_another_session_has_is_explained_by_the_pooler_between() {
+    fn a_lost_statement_is_explained_by_a_pooler() {
         for state in ["42P05", "26000"] {
             let fault = PostgresFault::Server(PostgresServerError::Reported(report(state, false)))
                 .into_error("EXECUTE on /run/a");
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_the_session_is_a_loss_whatever_its_state() {
+    fn an_error_that_ends_the_session_is_lost_whatever_its_state() {
         assert_eq!(PostgresFault::in_session(report("40001", true)).class(), Class::Lost);
         assert_eq!(PostgresFault::in_session(report("40001", false)).class(), Class::Retry);
         assert_eq!(PostgresFault::Closed.class(), Class::Lost);
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_error_that_repeats_a_long_value_the_beginning_is_read() {
+    fn an_error_is_read_from_its_beginning_where_the_end_is_cut_off() {
         let whole = b"SERROR\0VERROR\0C22P02\0Minvalid input: 777\0\0";
         let read =
             |end: usize| beginning_of_error(&whole[..end]).map(|report| (report.state, report.message));
@@ -218,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_is_none_is_malformed() {
+    fn an_incomplete_error_is_malformed() {
         for body in [&b""[..], b"\0", b"Mno state\0\0", b"C23505\0", b"C23505"] {
             assert!(matches!(error(body), Err(PostgresFault::Malformed(_))), "{body:?}");
         }
     }
 
     #[test]
-    fn rows_changed_are_the_last_word_of_the_tags_that_have_them() {
+    fn affected_rows_are_the_last_word_of_a_tag() {
         for (tag, rows) in [
             ("INSERT 0 100", 100),
             ("DELETE 50", 50),
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_are_sorted_and_have_no_state_twice() {
+    fn the_tables_are_sorted_without_duplicates() {
         for table in [STATES, GROUPS] {
             assert!(table.windows(2).all(|pair| pair[0].0 < pair[1].0));
         }

@@ -1,5 +1,5 @@
-//! The login conversation that opens a connection: TLS if it is wanted, start-up message, proof of
-//! the password, and the server's parameters.
+//! Opens a connection and logs in: TLS if it is wanted, the start-up message, the proof of the
+//! password, and the server's parameters.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
@@ -18,7 +18,8 @@ use crate::tls::{Tls, server_end_point};
 /// Protocol version 3.0, which all servers from 7.4 on support.
 const PROTOCOL_VERSION: u32 = 3 << 16;
 
-/// Messages that a login may take. A regular one takes about thirty, most of them parameters.
+/// Highest number of messages in a login. A regular login takes about thirty, most of them
+/// parameters.
 const LONGEST_LOGIN: usize = 1000;
 
 /// Codes for the server's authentication requests.
@@ -29,6 +30,7 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
+/// What the server reports at login about itself and the connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PostgresHandshake {
     /// The server's version: `15.19`, `17.5 (Debian 17.5-1)`.
@@ -75,8 +77,8 @@ pub(super) async fn login<S: ByteStream>(
                 (agreed.backend, agreed.key) = (reader.u32()?, reader.u32()?);
             }
             (b'Z', true) => return Ok(agreed),
-            // These are notices, and a list of requested features that the server lacks. The client
-            // requested none beyond the plain protocol.
+            // These are a notice, and a list of requested features that the server lacks. The
+            // client requested no feature beyond the plain protocol.
             (b'N' | b'v', _) => {}
             _ => return Err(PostgresFault::Malformed("an unknown message during login")),
         }
@@ -109,12 +111,12 @@ struct Proof<'a> {
     state: LoginState,
 }
 
-/// The stage that the proof has reached.
+/// The stage that the password's proof has reached.
 enum LoginState {
     Nothing,
     /// The password or its md5 hash was sent.
     Sent,
-    /// SCRAM continues.
+    /// SCRAM has begun, and the server has not proven yet that it knows the password.
     Scram(Box<ScramSha256>),
     /// SCRAM is complete: the server has proven that it knows the password too.
     Proven,
@@ -176,9 +178,9 @@ impl Proof<'_> {
 }
 
 /// Picks the best mechanism in the server's list that this client supports. Over TLS the proof is
-/// bound to the server's certificate where the server supports that. Where its list lacks that, the
-/// proof says that the client would have supported it. A server that does support it then knows
-/// that someone in between has changed its list.
+/// bound to the server's certificate where the server supports that. Where the list lacks that
+/// binding, the proof says that the client would have supported it. A server that does support it
+/// then knows that someone in between has changed its list.
 fn mechanism(
     mut offer: PostgresReader<'_>,
     binding: &Binding,
@@ -233,8 +235,8 @@ fn unspoken(request: u32) -> PostgresFault {
     ))
 }
 
-/// The request for TLS. It is a message with eight bytes that has a special number in place of the
-/// protocol version.
+/// The request for TLS. It is a start-up message of eight bytes, with a special number in place of
+/// the protocol version.
 const REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// What SCRAM can bind its proof to.

@@ -1,9 +1,10 @@
-//! PostgreSQL: a small client session on its own wire protocol, version 3.
+//! The PostgreSQL product, with a small client session that speaks version 3 of PostgreSQL's wire
+//! protocol.
 //!
 //! A session counts its way through an answer in the input buffer and does not decode it. One
 //! statement costs one write and, for an answer that fits the buffer, one read. The formats are
 //! from the chapter "Frontend/Backend Protocol" in PostgreSQL's documentation, and are the same
-//! from 9.6 to 19. Password hashing is from the crate `postgres-protocol`.
+//! from PostgreSQL 9.6 to 19. Password hashing is from the crate `postgres-protocol`.
 
 mod fault;
 mod login;
@@ -50,8 +51,8 @@ pub fn socket_path(folder: &Path, port: u16) -> PathBuf {
     folder.join(format!(".s.PGSQL.{port}"))
 }
 
-/// What PostgreSQL can do, in its own terms. It has no index hints, and no binary log apart from
-/// its write-ahead log. Its DELETE has no LIMIT.
+/// What PostgreSQL can do, and the SQL that it needs for it. It has no index hints, and no binary
+/// log apart from its write-ahead log. Its DELETE has no LIMIT.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "bigserial primary key",
@@ -85,15 +86,17 @@ pub fn capabilities() -> Capabilities {
     }
 }
 
+/// Query for the connections with this login on which the server is working.
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
                        AND datname = current_database()";
 
-/// Keeps idle sessions open: 0 means for ever. The setting came with 14.
+/// Query that removes the limit for idle sessions, because 0 means for ever. The setting came with
+/// version 14. Before that, the query changes nothing.
 const STAY_WHILE_IDLE: &str =
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
 
-/// The lock's key. PostgreSQL locks are numbers, and each database has its own. These are the upper
-/// and lower half of `dbdyno` in ASCII.
+/// The advisory lock's key, as its upper and lower half: `dbdyno` in ASCII. PostgreSQL names locks
+/// by numbers, and each database has its own locks.
 const KEY: [u32; 2] = [0x6462, 0x6479_6e6f];
 
 /// The number that a cancel request has in place of the protocol version.

@@ -54,9 +54,10 @@ pub(super) struct PostgresScanner {
     phase: PostgresScanPhase,
     /// Bytes to skip in the current message that have not arrived yet.
     skip: usize,
-    /// Whether a message has arrived that may stand for a whole answer.
+    /// Whether a statement has ended or failed. Before that, no answer can be complete.
     answered: bool,
-    /// Whether a COPY is sending rows to the client. Its tag repeats their number.
+    /// Whether a COPY is sending rows to the client. Its tag counts these rows, which are not
+    /// affected rows.
     copies_out: bool,
     answer: Answer,
     in_transaction: bool,
@@ -95,7 +96,7 @@ impl PostgresScanner {
         self.fault.map_or(Ok(self.answer), Err)
     }
 
-    /// The error that arrived before the stream broke. It says more than the break.
+    /// The error that arrived before the stream broke. It says more than the broken stream does.
     pub(super) fn last_word(&mut self) -> Option<PostgresFault> {
         self.fault.take()
     }
@@ -203,8 +204,8 @@ impl PostgresScanner {
     }
 }
 
-/// The session's state at the end of an answer: `I` for idle, `T` in a transaction, `E` in a failed
-/// one.
+/// Reads the session's state at the end of an answer: `I` is idle, `T` is in a transaction, and `E`
+/// is in a failed transaction.
 fn is_in_transaction(body: &[u8]) -> bool {
     matches!(body.first(), Some(b'T' | b'E'))
 }
@@ -250,7 +251,7 @@ pub(super) async fn results<S: ByteStream>(wire: &mut PostgresWire<S>) -> Result
     }
 }
 
-/// Names of the columns in a row description.
+/// Reads the names of the columns in a row description.
 fn names(body: &[u8]) -> Result<Vec<String>, PostgresFault> {
     /// Bytes after a column's name: table, column, type, its size and modifier, format.
     const REST: usize = 18;

@@ -23,8 +23,8 @@ pub struct PostgresSession<S = Stream> {
     wire: PostgresWire<S>,
     agreed: PostgresHandshake,
     statements: Vec<PostgresStatement>,
-    /// Number for the next statement's name. It always grows, because a statement whose description
-    /// failed keeps its name on the server.
+    /// Number for the next statement's name. It is never used again, because a statement whose
+    /// description failed keeps its name on the server.
     next_name: u32,
     pub(super) exchange: Exchange,
     /// The options are boxed because they are large and rarely used, and dbdyno keeps thousands of
@@ -223,8 +223,9 @@ impl Connection for PostgresSession {
 }
 
 impl<S: ByteStream> PostgresSession<S> {
-    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names.
-    /// Chunks may end anywhere, even inside a row. The answer's `affected` is the number of rows.
+    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that `sql`
+    /// names. Chunks may end anywhere, even inside a row. The answer's `affected` is the number of
+    /// rows.
     pub async fn copy_in(
         &mut self,
         sql: &str,
@@ -236,6 +237,7 @@ impl<S: ByteStream> PostgresSession<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
+    /// The text by which an error names a request that begins with `sent`.
     fn beginning(&self, sent: Option<&Sent<'_>>) -> String {
         match sent {
             Some(Sent::Text(sql) | Sent::Parsed(sql, _)) => excerpt(sql.as_bytes()),
@@ -328,8 +330,7 @@ const BATCH: usize = 64 << 10;
 /// Longest piece of a chunk that is sent as one message.
 const PIECE: usize = 1 << 20;
 
-/// Appends the message that refuses to send rows for a COPY that no one expected. Its statement
-/// then fails.
+/// Appends the message that ends a COPY for which there are no rows. Its statement then fails.
 pub(super) fn put_no_rows(out: &mut Vec<u8>) {
     put(out, b'f', |body| put_text(body, b"no rows were given to this COPY"));
 }
@@ -381,7 +382,8 @@ where
     }
 }
 
-/// Handles an answer that is complete before the last row was sent. It can only be a refusal.
+/// Handles an answer that was complete before the last row was sent. Such an answer can only be a
+/// refusal.
 fn refused(scanner: PostgresScanner) -> Result<Answer, PostgresFault> {
     scanner.finish()?;
     Err(PostgresFault::Malformed("a COPY that ends before its rows do"))

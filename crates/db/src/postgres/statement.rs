@@ -4,7 +4,7 @@
 use super::wire::{put, put_text};
 use crate::Param;
 
-/// Types whose values are sent as binary numbers, by their OID (`pg_type.dat`).
+/// OIDs of the types whose values are sent as binary numbers (`pg_type.dat`).
 const INT8: u32 = 20;
 const INT2: u32 = 21;
 const INT4: u32 = 23;
@@ -13,10 +13,10 @@ const INT4: u32 = 23;
 const TEXT: [u8; 2] = [0, 0];
 const BINARY: [u8; 2] = [0, 1];
 
-/// Executes the unnamed portal to its end, then ends the exchange with a Sync.
+/// Messages that execute the unnamed portal to its end, and then end the exchange with a Sync.
 const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
 
-/// The same two messages, separately.
+/// The two messages in [`EXECUTE_AND_SYNC`], separately.
 pub(super) const EXECUTE: &[u8] = EXECUTE_AND_SYNC.split_at(10).0;
 pub(super) const SYNC: &[u8] = EXECUTE_AND_SYNC.split_at(10).1;
 
@@ -121,7 +121,7 @@ fn put_value(out: &mut Vec<u8>, param: &Param, kind: u32) {
     }
 }
 
-/// Appends a value with its length. Unlike a message's length, it does not count itself.
+/// Appends a value after its length. Unlike a message's length, this one does not count itself.
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     // A value too long for the field is also far too long for the server, which says so.
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX - 1);
@@ -146,9 +146,9 @@ enum LexerState<'a> {
     Block(u32),
 }
 
-/// The statement with each `?` outside of quotes and comments replaced by its number in order. The
-/// JSON operators `?`, `?|` and `?&` cannot be written this way, but their functions
-/// (`jsonb_exists`, ...) can.
+/// Replaces each `?` outside of quotes and comments by `$1`, `$2`, ... in their order. The JSON
+/// operators `?`, `?|` and `?&` cannot be written this way, but their functions (`jsonb_exists`,
+/// ...) can.
 pub(super) fn numbered(sql: &str) -> String {
     let bytes = sql.as_bytes();
     let mut out = String::with_capacity(sql.len() + 16);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_goes_as_text_where_its_type_is_none_or_too_narrow() {
+    fn a_number_is_text_where_its_type_is_no_integer_or_too_narrow() {
         for (kind, value) in [(NUMERIC, 5), (INT4, 3_000_000_000), (INT2, -40_000)] {
             let text = value.to_string();
             let body = [b"\0\x01\0\0\0\x01\0\0\0", &[text.len() as u8][..], text.as_bytes()].concat();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_numbered_in_their_order() {
+    fn parameters_are_numbered_in_order() {
         assert_eq!(
             numbered("SELECT a FROM t WHERE a IN (?,?) LIMIT ?"),
             "SELECT a FROM t WHERE a IN ($1,$2) LIMIT $3"
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_or_commented_stays() {
+    fn question_marks_in_quotes_and_comments_stay() {
         for kept in [
             "'?'",
             "'it''s ?'",
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_quote_hides_nothing() {
+    fn text_that_only_looks_like_a_quote_hides_no_parameter() {
         // An ordinary string has no backslash escapes, `te` is a name, `a$b$c` and `a$` are names,
         // and `$1` is a parameter.
         for (before, after) in [
@@ -333,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_comes_back_but_for_its_parameters(sql in "[?'\"$a-cE\\\\/*ü \n-]{0,40}") {
+        fn only_parameters_change_in_any_text(sql in "[?'\"$a-cE\\\\/*ü \n-]{0,40}") {
             let translated = numbered(&sql);
             if !sql.contains('?') {
                 prop_assert_eq!(&translated, &sql);

@@ -32,21 +32,20 @@ const IO_SUMS: &str = "SELECT 'pg_stat_io.' || key, sum(value::numeric)::text \
      FROM pg_stat_io AS view, json_each_text(row_to_json(view)) \
      WHERE value ~ '^[0-9.]+$' AND key <> 'op_bytes' GROUP BY key";
 
-/// The first version in which a session reports late a counter that is used here, the write-ahead
-/// log's fsyncs.
+/// The first version in which sessions report one of these counters late: the write-ahead log's
+/// fsyncs.
 const REPORTS_LATE_SINCE: u32 = 14;
 /// The first version that keeps counters in shared memory. Before it, a separate process collects
-/// them and writes them to a file. A reader takes that file as long as it is not older than
-/// [`FILE_AGE`] (`PGSTAT_STAT_INTERVAL`).
+/// them and writes them to a file, which readers get as long as it is not older than [`FILE_AGE`]
+/// (`PGSTAT_STAT_INTERVAL`).
 const IN_MEMORY_SINCE: u32 = 15;
 const FILE_AGE: Duration = Duration::from_millis(500);
 
-/// Counts dbdyno's sessions in the session's database, this one included.
+/// Query that counts dbdyno's sessions in the session's database, this one included.
 const SESSIONS: &str = "SELECT count(*)::text FROM pg_stat_activity \
      WHERE application_name = 'dbdyno' AND datname = current_database()";
 
-/// Session settings that change what a load measures, with the database's own encoding and
-/// collation rules.
+/// Query for session settings that change what a load measures, and for the database's collation.
 const SESSION: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('client_encoding', 'synchronous_commit', \
      'transaction_isolation', 'search_path', 'work_mem', 'jit', 'plan_cache_mode') UNION ALL \
      SELECT 'lc_collate', datcollate::text FROM pg_database WHERE datname = current_database()";
@@ -57,12 +56,12 @@ const SOURCES: &str = "SELECT name, CASE WHEN pending_restart THEN source || ', 
      FROM pg_settings WHERE pending_restart OR source NOT IN ('default', 'override', 'client')";
 
 /// The version in which the write-ahead log's functions lost the `xlog` in their names, and
-/// processes got a type.
+/// `pg_stat_activity` got the column `backend_type`.
 const NEW_NAMES_SINCE: u32 = 10;
 
-/// The counters for the session's database and the whole server, as the server keeps them. The
-/// server counts a session's own work up to a second late. A view that the server lacks is skipped,
-/// here and in the session's later queries.
+/// Reads the counters for the session's database and for the whole server, as the server keeps
+/// them. The server counts a session's own work up to a second late. A view that the server lacks
+/// is skipped, here and in the session's later queries.
 pub(super) async fn counters(session: &mut LimitedSession<'_, Postgres>) -> Result<Texts> {
     let parts = match session.counted.take() {
         Some(parts) => parts,
@@ -76,18 +75,18 @@ pub(super) async fn counters(session: &mut LimitedSession<'_, Postgres>) -> Resu
         session.counted = Some(parts);
         return Ok(counters);
     }
-    let (mut counters, mut there) = (Texts::new(), Vec::new());
+    let (mut counters, mut answered) = (Texts::new(), Vec::new());
     for part in parts {
         if let Some(found) = permitted(name_value_pairs(session, &part).await)? {
             counters.extend(found);
-            there.push(part);
+            answered.push(part);
         }
     }
-    session.counted = Some(there);
+    session.counted = Some(answered);
     Ok(counters)
 }
 
-/// One query for each view with counters. It returns pairs of name and value.
+/// Returns one query for each view with counters. Each query's answer has pairs of name and value.
 fn counters_queries(major: u32) -> Vec<String> {
     let counters = |(view, _, condition): &(&str, u32, &str)| {
         format!(
@@ -112,7 +111,7 @@ fn counters_queries(major: u32) -> Vec<String> {
     parts
 }
 
-/// Product, version and all settings, with the units that `SHOW` prints.
+/// Reads product, version and all settings, with the units that `SHOW` prints.
 pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Result<Description> {
     let mut settings = permitted(name_value_pairs(session, "SHOW ALL").await)?.unwrap_or_default();
     for secret in SECRET_SETTINGS {
@@ -127,7 +126,7 @@ pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Resu
     Ok(Description {
         engine: settings.get("default_table_access_method").map_or(only, String::as_str).to_owned(),
         settings,
-        // A server that only speaks the protocol lacks such views.
+        // Another product's server with the same protocol may lack such views.
         session: name_value_pairs(session, SESSION).await.unwrap_or_default(),
         sources: name_value_pairs(session, SOURCES).await.unwrap_or_default(),
         ..Description::of(identity)
@@ -138,17 +137,17 @@ pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Resu
 /// rarely have.
 const OWN_SETTINGS: &[&str] = &["block_size", "server_version_num", "shared_buffers", "wal_segment_size"];
 
-/// Finds out which server it is. A server that reports a version like PostgreSQL's may still have
-/// functions that only another product has. They are looked up in its catalogue, because calling a
-/// missing one would leave an error in the server's log.
+/// Finds out which product the server is. A server that reports a version like PostgreSQL's may
+/// still have functions that only another product has. They are looked up in its catalogue, because
+/// calling a missing one would leave an error in the server's log.
 async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) -> Result<Identity> {
     let at_login = session.server_version().to_owned();
     let said = permitted(cell(session, "SELECT version()").await)?.flatten().unwrap_or_default();
     let mut has = settings.clone();
     let names: Vec<String> = telling_names(Postgres::NAME).map(|name| format!("'{name}'")).collect();
-    let there =
+    let functions =
         format!("SELECT proname FROM pg_proc WHERE pronargs = 0 AND proname IN ({})", names.join(", "));
-    for name in permitted(column(session, &there).await)?.unwrap_or_default() {
+    for name in permitted(column(session, &functions).await)?.unwrap_or_default() {
         // The name comes from dbdyno's own list, so that no statement contains a function name from
         // the server.
         let Some(name) = telling_names(Postgres::NAME).find(|known| *known == name) else { continue };
@@ -178,13 +177,13 @@ fn names_itself(version: &str) -> bool {
         && version.ends_with("-bit")
 }
 
-/// The server's major version: 9 for 9.6.
+/// Returns the server's major version, which is 9 for 9.6.
 pub(super) fn major(session: &PostgresSession) -> u32 {
     version_numbers(session.server_version())[0]
 }
 
-/// How many sessions have work that the server has not counted yet. Sessions report their work at
-/// most once per second, and when they end (`pgstat_report_stat`).
+/// Returns how many sessions may have work that the server has not counted yet. Sessions report
+/// their work at most once per second, and when they end (`pgstat_report_stat`).
 pub(super) async fn unreported(session: &mut LimitedSession<'_, Postgres>) -> Result<Option<Unreported>> {
     let major = major(session);
     if major < REPORTS_LATE_SINCE {
@@ -195,9 +194,10 @@ pub(super) async fn unreported(session: &mut LimitedSession<'_, Postgres>) -> Re
     Ok(sessions.map(|sessions| Unreported { sessions, age }))
 }
 
-/// Names that are capacities. All others are levels.
+/// Names in the answers to [`queries`] that are capacities. All others are levels.
 const CAPACITIES: &[&str] = &["live_rows", "redo_capacity_bytes"];
 
+/// Reads the deferred work. Levels that the session may not read are absent.
 pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>) -> Result<DeferredWork> {
     let mut deferred_work = DeferredWork::default();
     for sql in queries(major(session)) {
@@ -226,7 +226,7 @@ pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bound
     }
 }
 
-/// Returns several statements, so that one without permission loses only its own levels.
+/// Returns separate queries, so that one without permission loses only its own levels.
 fn queries(major: u32) -> [&'static str; 4] {
     let rows = "SELECT 'dead_rows', sum(n_dead_tup)::bigint::text FROM pg_stat_user_tables UNION ALL \
                 SELECT 'live_rows', sum(n_live_tup)::bigint::text FROM pg_stat_user_tables";
@@ -255,8 +255,8 @@ fn queries(major: u32) -> [&'static str; 4] {
     ]
 }
 
-/// First version whose VACUUM has an option to clean indexes in any case. From 14 on, VACUUM may
-/// otherwise skip them.
+/// First version whose VACUUM has an option to clean indexes in any case. From version 14 on,
+/// VACUUM may otherwise skip them.
 const INDEX_CLEANUP_SINCE: u32 = 12;
 
 impl UpkeepWork<'_, Postgres> {
@@ -284,26 +284,27 @@ impl UpkeepWork<'_, Postgres> {
             self.report.parts.push((format!("vacuum {table}"), took));
         }
         if self.owned {
-            let part = Instant::now();
+            let part_start = Instant::now();
             self.session.query(b"CHECKPOINT").await?;
-            self.ended("checkpoint", part);
+            self.ended("checkpoint", part_start);
         } else {
             self.note("external server: no checkpoint was requested");
         }
-        // Before 15 the statistics are half a second late.
+        // Before 15 the statistics are half a second late, so the rows are counted after the wait.
         self.come_to_rest().await?;
         self.dead_rows(tables, "after").await
     }
 
-    /// Gathers only statistics, if the server supports that, because it has no VACUUM.
+    /// Only gathers statistics, because the server has no VACUUM. It does nothing if the server
+    /// cannot gather them either.
     async fn without_vacuum(&mut self, tables: &[String]) -> Result<()> {
         self.note("the server has no VACUUM");
         let words = self.capabilities.gather_statistics;
         for table in tables.iter().filter(|_| !words.is_empty()) {
-            let part = Instant::now();
+            let part_start = Instant::now();
             let sql = format!("{words} \"{}\"", table.replace('"', "\"\""));
             self.session.query(sql.as_bytes()).await?;
-            self.ended(&format!("analyze {table}"), part);
+            self.ended(&format!("analyze {table}"), part_start);
         }
         Ok(())
     }
@@ -324,6 +325,7 @@ impl UpkeepWork<'_, Postgres> {
     }
 }
 
+/// Runs a VACUUM, and returns the `number` of its table.
 async fn vacuum(mut session: PostgresSession, number: usize, sql: String) -> Result<usize> {
     Limited(&mut session).query(sql.as_bytes()).await?;
     session.close().await;
@@ -345,7 +347,7 @@ mod tests {
     use crate::product::TEST_BOUNDS;
 
     #[test]
-    fn a_version_is_asked_only_for_what_it_has() {
+    fn each_version_is_asked_only_for_views_that_it_has() {
         let views = |major| {
             let sql = counters_queries(major).concat();
             let all = ["checkpointer", "pg_stat_wal", "pg_stat_io", "xlog", "wal_lsn"];
@@ -359,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_rows_are_a_share_of_the_live_ones_and_work_has_ended() {
+    fn a_quiet_server_has_few_dead_rows_and_no_work_in_progress() {
         let deferred_work = |live_rows| {
             let mut deferred_work = DeferredWork::default();
             deferred_work.capacity("live_rows", Some(live_rows));
@@ -371,14 +373,14 @@ mod tests {
     }
 
     #[test]
-    fn version_9_6_is_asked_in_its_own_words() {
+    fn version_9_6_is_queried_with_its_own_function_names() {
         assert!(queries(9).iter().any(|sql| sql.contains("pg_current_xlog_location")));
         assert!(queries(10).iter().all(|sql| !sql.contains("xlog")));
         assert!(queries(9).iter().all(|sql| !sql.contains("backend_type")));
     }
 
     #[test]
-    fn indexes_are_cleaned_where_the_version_can_be_asked_to() {
+    fn vacuum_cleans_indexes_where_the_version_has_that_option() {
         assert_eq!(vacuum_statement("pi1", 9), "VACUUM (VERBOSE, ANALYZE) \"pi1\"");
         assert_eq!(vacuum_statement("p\"i", 12), "VACUUM (VERBOSE, ANALYZE, INDEX_CLEANUP ON) \"p\"\"i\"");
     }

@@ -1,6 +1,6 @@
-//! Defines what a database product is to dbdyno. A product, or a family of similar products, is one
-//! type that has its sessions and server queries. It also says how its servers are found,
-//! configured and started, and where it differs from others.
+//! Defines what a database product is to dbdyno. One type stands for a product, or for a family of
+//! similar products. It brings the product's sessions and server queries. It also says how the
+//! product's servers are found, configured and started, and where it differs from other products.
 //!
 //! A product is a folder next to this one with a type that implements [`Product`], and a line in
 //! the list of [`products`](crate::products). The defaults here are for a database without a
@@ -41,7 +41,7 @@ pub(crate) use upkeep::TEST_BOUNDS;
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
 pub(crate) use upkeep::{UpkeepWork, settle};
 
-/// A session's functions that no step uses.
+/// What a session can do for dbdyno beyond preparing and running single statements.
 pub(crate) trait Connection: Session {
     /// The state of the session's exchanges with a server; `None` for an embedded database.
     fn exchange(&self) -> Option<&Exchange> {
@@ -52,12 +52,12 @@ pub(crate) trait Connection: Session {
         None
     }
 
-    /// What the connection agreed on; `None` for plaintext.
+    /// The encryption on which client and server agreed; `None` for plaintext.
     fn encryption(&self) -> Option<Encryption> {
         None
     }
 
-    /// The process at the other end of a unix socket; `None` where it is unknown.
+    /// The id of the process at the other end of a unix socket; `None` where it is unknown.
     fn peer_pid(&self) -> Option<u32> {
         None
     }
@@ -67,8 +67,8 @@ pub(crate) trait Connection: Session {
         false
     }
 
-    /// Returns a function that ends the statement of a database in this process, from any thread;
-    /// `None` for a server.
+    /// Returns a function that ends the running statement from any thread, for a database that runs
+    /// inside this process; `None` for a server.
     fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
         None
     }
@@ -92,38 +92,41 @@ pub(crate) trait Connection: Session {
 /// A product's session, with its time limit for statements.
 pub(crate) type LimitedSession<'a, P> = Limited<'a, <P as Product>::Session>;
 
-/// Default for functions that are called only on products with servers.
+/// The default body of functions that dbdyno calls only on products with servers.
 fn without_servers() -> ! {
     unreachable!("a product without servers has neither builds nor addresses")
 }
 
-/// A database product; the module's comment explains it. Names, types, [`Product::capabilities`],
-/// [`Product::connect`] and [`Product::describe`] have no default.
+/// A database product, as the module's comment explains it. Its description, its query for tables,
+/// its types, [`Product::capabilities`], [`Product::connect`] and [`Product::describe`] have no
+/// default.
 pub(crate) trait Product: Debug + Sized + 'static {
-    /// Name in records, lists and forms of query plans.
+    /// The product's name in records and in lists. It also names the product's form of query plan.
     const NAME: &'static str = Self::FACTS.name;
-    /// The product whose protocol this is, for people. It is empty for a database without one.
+    /// The product after which messages name the protocol. It is empty for a database without a
+    /// protocol.
     const PROTOCOL: &'static str = "";
-    /// Description in the list of drivers.
+    /// The product's description in the list of drivers.
     const ABOUT: &'static str;
-    /// Query for the names of the tables in the session's database, in order. It is empty where
-    /// there are none.
+    /// Query for the names of the tables in the session's database, in order. It is empty for a
+    /// database that never has tables.
     const TABLES: &'static str;
     /// The statements that ask for a query plan, and each answer's form. The first one that the
     /// server understands is used.
     const EXPLAIN: &'static [(&'static str, &'static str)] = &[];
-    /// The same for statements that execute a query and count by operator.
+    /// Likewise, the statements that execute a query and report counts per operator, and each
+    /// answer's form.
     const ANALYZE: &'static [(&'static str, &'static str)] = &[];
     /// Whether a server consists of its first process and that process' children.
     const IS_PROCESS_TREE: bool = false;
     /// Statement that keeps the server from closing an idle session.
     const STAY_WHILE_IDLE: Option<&'static str> = None;
     /// Statements that remove the limits which the server's own settings put on a session's
-    /// statements. Each version knows some of them.
+    /// statements. A version may lack some of these settings.
     const LIFT_OWN_LIMITS: &'static [&'static str] = &[];
-    /// Expression for the server's number for the connection.
+    /// SQL expression for the number that the server gives the connection.
     const OWN_NUMBER: Option<&'static str> = None;
-    /// Query whether a session commits after each statement: 0 or 1.
+    /// Query that returns 1 if a session commits after each statement, and otherwise 0.
     const COMMITS_EACH: Option<&'static str> = None;
     /// Query for the number of connections that the server accepts, and the setting that limits it.
     const ROOM: Option<(&'static str, &'static str)> = None;
@@ -173,7 +176,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(Texts::new())
     }
 
-    /// What [`Product::counters`] lacks so far; `None` for servers that count at once.
+    /// What is still missing in [`Product::counters`]; `None` for servers that count at once.
     async fn unreported(_session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>> {
         Ok(None)
     }
@@ -186,8 +189,8 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(DeferredWork::default())
     }
 
-    /// The highest value that a level has on a quiet server; `None` where the level does not matter
-    /// for rest. The level of running work must be 0.
+    /// The highest value that a level may have on a quiet server; `None` where the level does not
+    /// matter for rest. It is 0 for a level that counts work in progress.
     fn quiet_at(_level: &str, _deferred_work: &DeferredWork, _bounds: &Bounds) -> Option<i64> {
         None
     }
@@ -202,7 +205,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(false)
     }
 
-    /// The engine of each table.
+    /// Returns the engine of each table, by the table's name.
     async fn table_engines(_session: &mut LimitedSession<'_, Self>, _tables: &[String]) -> Result<Texts> {
         Ok(Texts::new())
     }
@@ -222,10 +225,10 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(())
     }
 
-    /// Does the same over a session.
+    /// Asks for the same over a session that is logged in.
     async fn kill(_session: &mut LimitedSession<'_, Self>, _ticket: Ticket) {}
 
-    /// Numbers of the connections with this login on which the server is working.
+    /// Lists the numbers of the connections with this login on which the server is working.
     async fn at_work(_session: &mut LimitedSession<'_, Self>, _login: &LoginOptions) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -240,12 +243,12 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Vec::new()
     }
 
-    /// What a file with logins says for `options`.
+    /// Reads user and password for `options` from a login file.
     fn login_of_file(_path: &Path, _options: &LoginOptions) -> Result<FileLogin, Error> {
         without_servers()
     }
 
-    /// The TLS settings in such a file.
+    /// Reads the TLS settings from a login file.
     fn tls_of_file(_path: &Path) -> Result<Option<TlsSettings>, Error> {
         Ok(None)
     }
@@ -259,7 +262,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
         without_servers()
     }
 
-    /// The programs that dbdyno looks for in a base directory, for messages.
+    /// Lists the programs that dbdyno looks for in a base directory, for messages.
     fn looked_for() -> String {
         without_servers()
     }
@@ -329,13 +332,14 @@ pub(crate) trait Product: Debug + Sized + 'static {
 /// The statements with which a connection locks a database.
 #[derive(Debug)]
 pub(crate) struct Locks {
-    /// Query that identifies the server and its start.
+    /// Query for a text that identifies the server. It is the same through each of the server's
+    /// addresses.
     pub(crate) server: &'static str,
     /// Statement that takes the lock and returns 1, or does not wait for it.
     pub(crate) take: String,
     /// Query that returns 1 as long as this connection has the lock.
     pub(crate) is_kept: String,
-    /// Query for the number and origin of the connection that owns the lock.
+    /// Query for the connection that owns the lock: its number, and its user and host.
     pub(crate) owner: String,
     pub(crate) release: String,
     /// Query for other connections' statements that have been running in the database for a second
@@ -344,10 +348,10 @@ pub(crate) struct Locks {
 }
 
 /// Runs the session's statements, and fails one that has no answer within the session's limit.
-/// Without a limit, as in steps, it returns the session's own futures with nothing around them.
+/// Without a limit, as in steps, it only awaits the session's own future.
 pub(crate) struct Limited<'a, S>(pub(crate) &'a mut S);
 
-/// Runs `$done` within the limit that `$session` has.
+/// Evaluates `$done` within the time limit that `$session` has.
 macro_rules! within_limit {
     ($session:expr, $what:expr, $inner:ident => $done:expr) => {
         match limit($session) {
@@ -360,7 +364,7 @@ macro_rules! within_limit {
                 let work = Box::pin(async { $done });
                 match tokio::time::timeout(limit, work).await {
                     Ok(outcome) => outcome,
-                    Err(_) => Err(silent(&*$session, limit, $what)),
+                    Err(_) => Err(no_answer_error(&*$session, limit, $what)),
                 }
             }
         }
@@ -373,7 +377,7 @@ fn limit(session: &impl Connection) -> Option<Duration> {
 }
 
 /// The error for a statement that had no answer within `limit`.
-fn silent(session: &impl Connection, limit: Duration, what: &[u8]) -> DbError {
+fn no_answer_error(session: &impl Connection, limit: Duration, what: &[u8]) -> DbError {
     let place = session.exchange().map_or("", |exchange| exchange.place.as_str());
     let what = excerpt(what);
     let advice = "see what the server does, or raise statement_timeout in [host]";
@@ -418,6 +422,7 @@ impl<S> DerefMut for Limited<'_, S> {
     }
 }
 
+/// The word that [`answering`] sends, and that a server returns with the connection's number.
 const WORD: &str = "dbdyno";
 
 /// Which server answers a session's statements.
@@ -428,11 +433,12 @@ pub(crate) enum Answering {
     /// A server that has another number for the connection. A proxy or pooler lies between, and it
     /// may send each statement over a different connection to the server.
     Another,
-    /// Something that does not return a given word, and so does not answer SQL.
+    /// Something that does not return [`WORD`], and so does not answer SQL.
     Nothing,
 }
 
-/// Asks for the connection's number with `expression`. At login it was `number`.
+/// Asks for the connection's number with `expression`, and compares it with `number`, the one that
+/// the login reported.
 pub(crate) async fn answering(session: &mut impl Session, expression: &str, number: u32) -> Answering {
     let rows = session.rows(&format!("SELECT {expression}, '{WORD}'")).await.unwrap_or_default();
     if rows.first().and_then(|row| row.get(1)?.as_deref()) != Some(WORD) {

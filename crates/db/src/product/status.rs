@@ -8,7 +8,7 @@ use super::{LimitedSession, Product};
 use crate::foreign::Identity;
 use crate::{Capabilities, Class, Foreign, Result, Session};
 
-/// Texts by name, as a server reports them.
+/// Texts by name, as a server reports them: counters, settings or their sources.
 pub(crate) type Texts = BTreeMap<String, String>;
 
 /// A server's identity and settings.
@@ -49,11 +49,11 @@ pub struct Unreported {
     /// dbdyno's open sessions in the session's database, this one included. A session that is gone
     /// has reported everything, because it does so before it leaves the list.
     pub sessions: i64,
-    /// The age that [`crate::status`] may have.
+    /// How old the counters from [`crate::status`] may be.
     pub age: Duration,
 }
 
-/// A version's first three numbers. A missing number is 0.
+/// Returns a version's first three numbers. A missing number is 0.
 pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
     let numbers =
         text.split(|separator: char| !separator.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
@@ -62,11 +62,12 @@ pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
     version
 }
 
-/// The only value in a statement's first row.
+/// Runs `sql` and returns the first column's value in the first row.
 pub(crate) async fn cell(session: &mut impl Session, sql: &str) -> Result<Option<String>> {
     Ok(session.rows(sql).await?.into_iter().flatten().next().flatten())
 }
 
+/// Runs `sql`, whose rows have a name and a value. A NULL value becomes an empty text.
 pub(crate) async fn name_value_pairs(session: &mut impl Session, sql: &str) -> Result<Texts> {
     let pair = |row: Vec<Option<String>>| {
         let mut cells = row.into_iter();
@@ -75,7 +76,7 @@ pub(crate) async fn name_value_pairs(session: &mut impl Session, sql: &str) -> R
     Ok(session.rows(sql).await?.into_iter().filter_map(pair).collect())
 }
 
-/// The first column of an answer, without NULLs.
+/// Runs `sql` and returns the first column's values, without NULLs.
 pub async fn column(session: &mut impl Session, sql: &str) -> Result<Vec<String>> {
     let cells = session.rows(sql).await?;
     Ok(cells.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
@@ -86,18 +87,18 @@ pub(crate) fn numbers(texts: Texts) -> BTreeMap<String, i64> {
     texts.into_iter().filter_map(|(name, text)| Some((name, number(&text)?))).collect()
 }
 
-/// A counter's value as a number, and `None` for a word. Conversion from `f64` saturates at the
-/// limits of `i64`.
+/// Reads a counter's value as a number, and returns `None` for a word. Conversion from `f64`
+/// saturates at the limits of `i64`.
 fn number(text: &str) -> Option<i64> {
     let fraction =
         || text.parse::<f64>().ok().filter(|value| value.is_finite()).map(|value| value.round() as i64);
     text.parse().ok().or_else(fraction)
 }
 
-/// Lowest limit for pages and log. Any idle server has this much, and a share of a small pool or
-/// log would fall below it.
+/// Lowest limit in bytes for dirty pages and for the log. Any idle server has this much, and a
+/// share of a small pool or log would be less.
 const MIN_BOUND_BYTES: f64 = 1_048_576.0;
-/// Lowest limit for dead rows and change buffer pages, for the same reason.
+/// Lowest limit for the number of dead rows or change buffer pages, for the same reason.
 pub(crate) const MIN_BOUND_COUNT: i64 = 1_000;
 
 /// The work that a server had deferred at one moment.
@@ -139,15 +140,15 @@ impl DeferredWork {
         }
     }
 
-    /// A limit in bytes: a share of the capacity `of`.
+    /// A limit in bytes: the fraction `share` of the capacity named `of`, at least 1 MiB.
     pub(crate) fn share_bytes(&self, share: f64, of: &str) -> Option<i64> {
         let whole = *self.capacities.get(of)? as f64;
         Some((share * whole).max(MIN_BOUND_BYTES).min(i64::MAX as f64) as i64)
     }
 }
 
-/// Reads the server's deferred work. For a server that is not the product it is empty, because that
-/// server's levels would mean something else.
+/// Reads the server's deferred work. The result is empty for another product's server with the same
+/// protocol, because its levels would mean something else.
 pub(crate) async fn owed<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
@@ -158,7 +159,8 @@ pub(crate) async fn owed<P: Product>(
     }
 }
 
-/// Turns a refused query into `None`: the session lacks the rights, or the table does not exist.
+/// Turns a query's error into `None`, because the session may lack the rights, or the server the
+/// table. A lost connection stays an error.
 pub(crate) fn permitted<T>(answer: Result<T>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

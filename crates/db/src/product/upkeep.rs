@@ -48,9 +48,9 @@ pub(crate) async fn settle<P: Product>(
     let report = UpkeepReport::default();
     let mut work = UpkeepWork { session, capabilities, report, start, rest, before, owned };
     if owned && capabilities.drops_binlog {
-        let part = Instant::now();
+        let part_start = Instant::now();
         if P::drop_binlog(&mut work.session).await? {
-            work.ended("drop binary log", part);
+            work.ended("drop binary log", part_start);
         }
     }
     P::upkeep(&mut work, tables).await?;
@@ -58,14 +58,14 @@ pub(crate) async fn settle<P: Product>(
     Ok(work.report)
 }
 
-/// The work in progress.
+/// The upkeep in progress.
 pub(crate) struct UpkeepWork<'a, P: Product> {
     pub(crate) session: LimitedSession<'a, P>,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) report: UpkeepReport,
     start: Instant,
     rest: Rest,
-    /// The server's state when the work began. It is set only if the rest waits for a state.
+    /// The levels when the work began. They are read only if the rest waits for a quiet server.
     before: BTreeMap<String, i64>,
     /// Whether dbdyno started the server and may change its settings.
     pub(crate) owned: bool,
@@ -98,12 +98,12 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Number of checks in a row in which every limit must hold. A queue that is empty for a moment is
 /// not rest.
 const CALM_SAMPLES: u32 = 2;
-/// Highest number of requests at an idle device.
+/// Highest number of requests in flight at which a device counts as idle.
 const DEVICE_REQUESTS_MAX: i64 = 4;
 
-/// Name of a level that comes from the device and not from the server.
+/// Level for requests in flight, which comes from the device and not from the server.
 const DEVICE_QUEUE: &str = "device_requests_in_flight";
-/// Bytes that the device has written since the previous check, one [`PERIOD`] ago.
+/// Level for the bytes that the device has written since the previous check, one [`PERIOD`] ago.
 const DEVICE_WRITES: &str = "device_written_bytes";
 
 /// How long the cleanup lasts.
@@ -181,7 +181,7 @@ pub struct Settling {
     /// Time from the end of the active work.
     pub took: Duration,
     pub cap: Duration,
-    /// The highest value of each level that counts as quiet.
+    /// For each level, the highest value that counts as quiet.
     pub bounds: BTreeMap<String, i64>,
     /// The levels before the active work.
     pub before: BTreeMap<String, i64>,
@@ -193,17 +193,17 @@ pub struct Settling {
 }
 
 impl<P: Product> UpkeepWork<'_, P> {
-    /// Sleeps for the rest of a wait, or waits for rest. Once it has finished, another call does
-    /// nothing.
+    /// Sleeps for the remainder of a fixed wait, or waits until the server is quiet. Once it has
+    /// finished, another call does nothing.
     pub(crate) async fn come_to_rest(&mut self) -> Result<()> {
         match self.rest.clone() {
             Rest::Wait(wait) => self.sleep_rest(wait).await,
             Rest::Quiet(quiet) if self.report.settling.is_none() => {
-                let part = Instant::now();
+                let part_start = Instant::now();
                 let before = std::mem::take(&mut self.before);
                 let Self { session, capabilities, owned, .. } = self;
                 let settling = settle_down::<P>(session, capabilities, &quiet, (before, *owned)).await?;
-                self.ended("settle", part);
+                self.ended("settle", part_start);
                 self.report.settling = Some(settling);
             }
             Rest::Quiet(_) => {}
@@ -211,18 +211,18 @@ impl<P: Product> UpkeepWork<'_, P> {
         Ok(())
     }
 
-    /// Sleeps for the remainder of the wait.
+    /// Sleeps for the remainder of the fixed wait.
     async fn sleep_rest(&mut self, wait: Duration) {
         let rest = wait.saturating_sub(self.start.elapsed());
         if !rest.is_zero() {
-            let part = Instant::now();
+            let part_start = Instant::now();
             tokio::time::sleep(rest).await;
-            self.ended("wait", part);
+            self.ended("wait", part_start);
         }
     }
 }
 
-/// The state before the work begins, if the rest waits for a state.
+/// Reads the levels before the work begins, if the rest waits for a quiet server.
 async fn state_before<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
@@ -234,6 +234,8 @@ async fn state_before<P: Product>(
     }
 }
 
+/// Checks the levels once per [`PERIOD`] until the server is quiet or the cap is reached. `before`
+/// has the levels before the work, and `owned` says that dbdyno started the server.
 async fn settle_down<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
@@ -247,7 +249,8 @@ async fn settle_down<P: Product>(
     loop {
         let owed = look::<P>(session, capabilities).await?;
         settling.bounds = bounds::<P>(&owed, &quiet.bounds, quiet.device.is_some());
-        // dbdyno does not ask a server that others run to write.
+        // dbdyno does not ask a server that others run to write, so levels that only a request
+        // lowers have no limit there.
         settling.bounds.retain(|level, _| owned || !P::WRITTEN_WHEN_ASKED.contains(&level.as_str()));
         let mut levels = owed.levels;
         device.read(&mut levels);
@@ -265,20 +268,20 @@ async fn settle_down<P: Product>(
     }
 }
 
-/// Reads the state with a time limit.
+/// Reads the deferred work, with a time limit.
 async fn look<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
 ) -> Result<DeferredWork> {
-    let asked = owed::<P>(session, capabilities);
-    tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
+    let reading = owed::<P>(session, capabilities);
+    tokio::time::timeout(ANSWER_MAX, reading).await.unwrap_or_else(|_| {
         let limit = ANSWER_MAX.as_secs();
         let message = format!("the server gave no answer for {limit} s while it was to settle; see its log");
         Err(DbError::new(Class::Lost, "", message))
     })
 }
 
-/// The limit for each level that has one and was read.
+/// Returns the limit for each level that was read and has a limit.
 fn bounds<P: Product>(
     deferred_work: &DeferredWork,
     bounds: &Bounds,
@@ -295,12 +298,13 @@ fn bounds<P: Product>(
         .collect()
 }
 
+/// Returns the names of the levels that are above their limits.
 fn missed(levels: &BTreeMap<String, i64>, bounds: &BTreeMap<String, i64>) -> Vec<String> {
     let above = |(name, level): (&String, &i64)| bounds.get(name).is_some_and(|bound| level > bound);
     levels.iter().filter(|level| above(*level)).map(|(name, _)| name.clone()).collect()
 }
 
-/// What the device does between two checks.
+/// Observes what the device does between two checks.
 struct DeviceWatch<'a> {
     gauge: Option<&'a DeviceGauge>,
     last_bytes: Option<i64>,
@@ -343,8 +347,8 @@ mod tests {
         session
     }
 
-    /// Settles within a short wait. If a delay lets the work use up the whole wait, it tries again
-    /// with a longer one, because nothing would be left to wait.
+    /// Settles within a short wait. On a slow machine the work may use up the whole wait, so that
+    /// the report has no part `wait`. The function then tries again with a longer wait.
     async fn settled(session: &mut AnySession, capabilities: &Capabilities) -> UpkeepReport {
         let mut report = UpkeepReport::default();
         for wait in [400, 4_000, 40_000].map(Duration::from_millis) {
@@ -411,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_above_their_bounds_are_missed() {
+    fn levels_above_their_limits_are_missed() {
         let map =
             |pairs: [(&str, i64); 3]| BTreeMap::from(pairs.map(|(name, value)| (name.to_owned(), value)));
         let levels = map([("dead_rows", 1001), ("vacuums_running", 1), ("other", 9)]);
@@ -430,7 +434,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_device_that_writes_is_waited_for_until_it_does_no_more() {
+    async fn the_wait_lasts_until_the_device_stops_writing() {
         let (written, looks) = (AtomicI64::new(0), AtomicI64::new(0));
         let gauge = DeviceGauge::new(move || {
             let busy = looks.fetch_add(1, Ordering::Relaxed) < 3;
@@ -446,7 +450,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_cap_ends_the_wait_and_names_what_was_missed() {
+    async fn the_wait_ends_at_the_cap_and_names_the_missed_levels() {
         let gauge = DeviceGauge::new(|| Some((64, 0)));
         let settling = settled_by_gauge(gauge, Duration::from_millis(1_200)).await;
         assert!(!settling.is_quiet, "{settling:?}");

@@ -1,4 +1,4 @@
-//! Turns SQLite's result codes into classes, names and sentences.
+//! Turns SQLite's result codes into classes, names and messages.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{Class, DbError};
 /// Longest part of a statement that a message quotes, in characters.
 const QUOTED_MAX: usize = 80;
 
-/// Builds [`CODES`] from names by class.
+/// Builds [`CODES`] from the codes' names, which are listed by class.
 macro_rules! codes {
     ($($class:ident: $($name:ident)*;)*) => {
         &[$($((ffi::$name, stringify!($name), Class::$class)),*),*]
@@ -30,8 +30,8 @@ const CODES: &[(i32, &str, Class)] = codes! {
         SQLITE_RANGE SQLITE_NOTADB;
 };
 
-/// A result code's name and class: from its own line, otherwise from its primary code's, otherwise
-/// fatal with the number as its name.
+/// Returns a result code's name and class. They are the code's own, otherwise its primary code's. A
+/// code that is unknown either way is fatal, and its number is its name.
 fn describe(code: i32) -> (String, Class) {
     let line = |wanted: i32| CODES.iter().find(|&&(known, ..)| known == wanted);
     match line(code).or_else(|| line(code & 0xff)) {
@@ -40,8 +40,8 @@ fn describe(code: i32) -> (String, Class) {
     }
 }
 
-/// Makes the error that `error` means for `doing` (a statement, or words such as "opening") on the
-/// database at `path`.
+/// Turns `error` into dbdyno's error. It names the database at `path`, and `doing`: a statement, or
+/// words such as "opening the database".
 pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, doing: &str) -> DbError {
     let (code, said) = match error {
         rusqlite::Error::SqliteFailure(failure, said) => {
@@ -60,7 +60,7 @@ pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, doing: &str) -> 
     )
 }
 
-/// What to try, for codes whose own text does not say it.
+/// Says what to check or to do, for codes whose own text does not say it.
 fn advice(code: Option<i32>, path: &Path) -> String {
     match code.map(|code| code & 0xff) {
         Some(ffi::SQLITE_FULL) => {
@@ -78,12 +78,13 @@ fn advice(code: Option<i32>, path: &Path) -> String {
     }
 }
 
-/// dbdyno's own error, which has no SQLite code.
+/// Makes an error of dbdyno's own, which has no SQLite code.
 pub(super) fn fatal(path: &Path, message: impl std::fmt::Display) -> DbError {
     DbError::new(Class::Fatal, "", format!("{}: {message}", path.display()))
 }
 
-/// The start of a statement: enough to recognise it, but not the 100 rows of an INSERT.
+/// Returns the beginning of a statement, which is enough to recognise it. An INSERT may have
+/// hundreds of rows.
 pub(super) fn quoted(sql: &str) -> String {
     match sql.char_indices().nth(QUOTED_MAX) {
         Some((end, _)) => format!("{}...", &sql[..end]),

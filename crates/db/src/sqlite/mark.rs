@@ -12,7 +12,7 @@ use crate::Result;
 use super::error::{fatal, from_sqlite};
 use super::pragma;
 
-/// `PRAGMA application_id` in every database that dbdyno made: "dbyn".
+/// The marker: `PRAGMA application_id` in every database that dbdyno made. It is "dbyn" in ASCII.
 pub const APPLICATION_ID: i32 = 0x6462_796e;
 
 /// Length of the file header. Source: <https://sqlite.org/fileformat2.html>, section 1.3.
@@ -20,7 +20,7 @@ const HEADER_LEN: usize = 100;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const APPLICATION_ID_AT: usize = 68;
 
-/// The files that belong to a database at `path`: the database itself, `-wal`, `-shm` and
+/// Returns the files that belong to a database at `path`: the database itself, `-wal`, `-shm` and
 /// `-journal`. Any of them may be absent.
 pub fn database_files(path: &Path) -> [PathBuf; 4] {
     ["", "-wal", "-shm", "-journal"].map(|ending| {
@@ -32,9 +32,9 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
 
 /// Whether the file at `path` is a database that dbdyno made. An absent file is not.
 ///
-/// Reads only the header's bytes. Opening the database through SQLite could recover or checkpoint
-/// someone else's file. The marker is the first thing written to the file, before any WAL, so the
-/// header has it in every journal mode.
+/// This reads only the header's bytes. Opening the database through SQLite could recover or
+/// checkpoint someone else's file. The marker is the first thing written to the file, before any
+/// WAL, so the header has it in every journal mode.
 pub fn is_marked(path: &Path) -> Result<bool> {
     Ok(owner(path)? == Owner::Us)
 }
@@ -69,12 +69,13 @@ pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<()> {
         .map_err(|error| from_sqlite(&error, path, "PRAGMA application_id"))
 }
 
+/// Whose a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Us,
     Other,
-    /// There is no file, or one with 0 bytes. A process leaves that when it is killed between
-    /// creating and marking.
+    /// There is no file, or a file with 0 bytes. A process leaves such a file when it is killed
+    /// between creating and marking it.
     Free,
 }
 
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_is_there_in_every_journal_mode_and_after_vacuum() {
+    fn the_marker_is_there_in_every_journal_mode_and_after_vacuum() {
         for mode in ["delete", "truncate", "persist", "memory", "off", "wal"] {
             let folder = folder();
             let options = options(folder.path(), &[("journal_mode", mode), ("page_size", "8192")]);

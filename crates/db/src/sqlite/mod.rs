@@ -1,4 +1,4 @@
-//! SQLite, the embedded default database. It runs in this process and blocks, so each connection
+//! SQLite is the embedded default database. It runs in this process and blocks, so each connection
 //! needs its own thread.
 //!
 //! | file | contents |
@@ -6,7 +6,7 @@
 //! | `mod.rs` | SQLite as a product without servers: its file, and how dbdyno queries its state |
 //! | `session.rs` | one connection: it executes statements, counts rows and waits for locks |
 //! | `pragma.rs` | sets pragmas and checks that SQLite accepted them |
-//! | `error.rs` | turns result codes into [`crate::Class`]es and sentences |
+//! | `error.rs` | turns result codes into [`crate::Class`]es and messages |
 //! | `mark.rs` | which database files are dbdyno's, and how they are made and removed |
 
 mod error;
@@ -40,9 +40,9 @@ pub(crate) struct Sqlite;
 #[derive(Debug, Clone)]
 pub struct SqliteFile {
     pub path: PathBuf,
-    /// `PRAGMA name = value` on every connection, in this order. The exceptions are pragmas that
+    /// Names and values of the pragmas that every connection sets, in this order. Pragmas that
     /// SQLite accepts only before the first page is written (`page_size`, `auto_vacuum`,
-    /// `encoding`): they are set before all others.
+    /// `encoding`) are set before all others.
     pub pragmas: Vec<(String, String)>,
     /// How long a statement waits for another connection's lock before it fails as
     /// [`crate::Class::Retry`].
@@ -53,7 +53,7 @@ pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "integer primary key",
         int_key: "INTEGER NOT NULL",
-        // Only the type INTEGER, with up to 64 bits, makes a primary key the row's own number.
+        // Only the type INTEGER makes a primary key the rowid. It has up to 64 bits.
         big_key: "INTEGER NOT NULL",
         big_int: "INTEGER",
         unsigned: false,
@@ -198,8 +198,8 @@ impl Product for Sqlite {
         let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
         deferred_work
             .capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
-        // This only looks and does nothing (SQLite 3.51). It returns busy, frames in the log, and
-        // frames written back, with -1 without a log.
+        // NOOP, from SQLite 3.51 on, only reads the state. The columns are busy, frames in the log,
+        // and frames written back. They are -1 without a log.
         let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
         let column = |index: usize| number(answer.first()?.get(index)?.clone());
         if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {
@@ -219,19 +219,19 @@ impl Product for Sqlite {
     async fn upkeep(work: &mut UpkeepWork<'_, Self>, tables: &[String]) -> Result<()> {
         // This gathers statistics, then writes a checkpoint where there is a write-ahead log.
         for table in tables {
-            let part = Instant::now();
+            let part_start = Instant::now();
             let sql = format!("ANALYZE \"{}\"", table.replace('"', "\"\""));
             work.session.query(sql.as_bytes()).await?;
-            work.ended(&format!("analyze {table}"), part);
+            work.ended(&format!("analyze {table}"), part_start);
         }
         if cell(&mut work.session, "PRAGMA journal_mode").await?.as_deref() != Some("wal") {
             return Ok(());
         }
-        let part = Instant::now();
-        // This returns busy (0 or 1), frames in the log, and frames written back. An emptied log
+        let part_start = Instant::now();
+        // The columns are busy (0 or 1), frames in the log, and frames written back. An emptied log
         // has 0 frames.
         let answer = work.session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await?;
-        work.ended("checkpoint", part);
+        work.ended("checkpoint", part_start);
         let number = |column: usize| answer.first()?.get(column)?.as_deref()?.parse::<i64>().ok();
         work.fact("wal_frames_left", number(1));
         if number(0) != Some(0) {
@@ -256,10 +256,11 @@ fn number(text: Option<String>) -> Option<i64> {
 }
 
 impl Family {
-    /// The family that works inside dbdyno.
+    /// The family whose database runs inside dbdyno's process.
     pub const EMBEDDED: Self = Self::Sqlite;
 }
 
+/// How long a statement waits for another connection's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Implements [`Family::open_file`].
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_lies_in_the_log_is_owed_until_a_checkpoint() {
+    async fn frames_in_the_log_are_deferred_work_until_a_checkpoint() {
         let folder = testing::folder();
         let options = testing::options(folder.path(), &[("journal_mode", "wal")]);
         let capabilities = capabilities();
@@ -316,8 +317,8 @@ mod tests {
             session.query(sql.as_bytes()).await.unwrap();
         }
         let owed = deferred_work(&mut session, &capabilities).await.unwrap();
-        // The log has the first page and the table's, then the table's twice more, each with 4096
-        // bytes.
+        // The log has at least four frames of 4096 bytes: the first page, the table's page, and the
+        // table's page again for each INSERT.
         assert!(owed.levels["wal_bytes"] >= 4 * 4096, "{owed:?}");
         assert_eq!(
             deferred_work(&mut session, &capabilities).await.unwrap(),
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_log_nothing_is_owed() {
+    async fn without_a_log_there_is_no_deferred_work() {
         let folder = testing::folder();
         let options = testing::options(folder.path(), &[("journal_mode", "delete")]);
         let capabilities = capabilities();

@@ -16,7 +16,7 @@ const BEFORE_FIRST_PAGE: &[&str] = &["auto_vacuum", "encoding", "page_size"];
 const WRITE_ONLY: &[&str] = &["case_sensitive_like", "incremental_vacuum", "optimize", "shrink_memory"];
 
 /// Pragmas that dbdyno sets itself, and what to do instead.
-const OURS: &[(&str, &str)] = &[
+const SET_BY_DBDYNO: &[(&str, &str)] = &[
     ("application_id", "it marks the files that dbdyno may remove; leave it out"),
     (
         "busy_timeout",
@@ -32,6 +32,7 @@ const WORDS: &[(&str, &[(&str, i64)])] = &[
     ("temp_store", &[("default", 0), ("file", 1), ("memory", 2)]),
 ];
 
+/// When a pragma is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PragmaTiming {
     /// Before the database's first page is written.
@@ -39,9 +40,9 @@ pub(super) enum PragmaTiming {
     Later,
 }
 
-/// Sets those `pragmas` that belong to `when`, in order, and checks that SQLite accepted them. It
-/// does not accept WAL on a file system without shared memory, nor another page size for an
-/// existing file.
+/// Sets those `pragmas` that belong to `when`, in order, and checks that SQLite accepted them. For
+/// example, SQLite accepts no WAL on a file system without shared memory, and no other page size
+/// for an existing file.
 pub(super) fn apply(
     connection: &Connection,
     path: &Path,
@@ -59,7 +60,7 @@ pub(super) fn apply(
 }
 
 fn set(connection: &Connection, path: &Path, name: &str, wanted: &str) -> Result<()> {
-    if let Some((_, instead)) = OURS.iter().find(|(ours, _)| *ours == name) {
+    if let Some((_, instead)) = SET_BY_DBDYNO.iter().find(|(ours, _)| *ours == name) {
         return Err(fatal(path, format_args!("pragma {name} cannot be set: {instead}")));
     }
     if !is_known(connection, path, name)? {
@@ -83,15 +84,15 @@ fn set(connection: &Connection, path: &Path, name: &str, wanted: &str) -> Result
     }
 }
 
-/// Whether this SQLite knows the pragma. It also keeps everything that is no plain name out of SQL
-/// text.
+/// Whether this SQLite knows the pragma. This check also keeps names that are no plain words out of
+/// SQL text.
 fn is_known(connection: &Connection, path: &Path, name: &str) -> Result<bool> {
     let sql = "SELECT count(*) FROM pragma_pragma_list WHERE name = ?1";
     let count = connection.query_row(sql, [name], |row| row.get::<_, i64>(0));
     count.map(|count| count > 0).map_err(|error| from_sqlite(&error, path, sql))
 }
 
-/// The pragma's value as text, or `None` if it has none. `name` must be a known pragma.
+/// Reads the pragma's value as text, or `None` if it has none. `name` must be a known pragma.
 pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<Option<String>> {
     let sql = format!("PRAGMA {name}");
     let value = || -> rusqlite::Result<Option<String>> {
@@ -103,7 +104,7 @@ pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<O
     value().map_err(|error| from_sqlite(&error, path, &sql))
 }
 
-/// A value as text. Bytes that are not UTF-8 become replacement characters.
+/// Returns a value as text. Bytes that are not UTF-8 become replacement characters.
 pub(super) fn text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null => None,
@@ -135,7 +136,7 @@ fn is_same(name: &str, wanted: &str, effective: &str) -> bool {
     }
 }
 
-/// Why SQLite may not have accepted a pragma, for the ones that users run into.
+/// Says why SQLite may not have accepted a pragma, for the reasons that users often meet.
 fn hint(name: &str) -> &'static str {
     match name {
         "journal_mode" => " (WAL needs a file on a local disk, and no other connection in the way)",

@@ -1,4 +1,4 @@
-//! One connection to a SQLite file: it executes statements and counts rows.
+//! One connection to a SQLite file. It executes statements, counts rows, and waits for locks.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,8 +23,8 @@ const STATEMENTS_MAX: usize = 1024;
 /// that.
 const TURN_MAX: Duration = Duration::from_micros(200);
 
-/// One connection to one file. Its calls block the thread. The first statement to end 200 µs after
-/// the last yield yields, so that timers on the same runtime get their turn.
+/// One connection to one file. Its calls block the thread. A statement that ends 200 µs or more
+/// after the last yield makes the session yield, so that timers on the same runtime get their turn.
 #[derive(Debug)]
 pub struct SqliteSession {
     connection: Connection,
@@ -43,7 +43,7 @@ impl SqliteSession {
     /// [`crate::Class::Retry`] if another connection held its lock for the whole busy timeout.
     pub fn open(options: &SqliteFile) -> Result<Self> {
         let path = options.path.clone();
-        // There are no URI names, because a path is a path. There is no mutex, because only one
+        // URI names are off, because a path is only a path. The mutex is off, because only one
         // thread at a time uses a session.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -67,8 +67,8 @@ impl SqliteSession {
         }
     }
 
-    /// The only statement in `sql`. SQLite itself would silently skip everything after the first
-    /// statement.
+    /// Compiles the only statement in `sql`. SQLite itself would silently skip everything after the
+    /// first statement.
     fn only_statement(&self, sql: &str) -> Result<rusqlite::Statement<'_>> {
         let mut batch = Batch::new(&self.connection, sql);
         let error = |error| from_sqlite(&error, &self.path, sql);
@@ -169,7 +169,7 @@ pub fn create_marked(options: &SqliteFile) -> Result<()> {
     }
 }
 
-/// The parameter in the form that SQLite accepts. SQLite makes its own copy of a text.
+/// Returns the parameter in the form that SQLite accepts. SQLite makes its own copy of a text.
 fn bound(param: &Param) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(match param {
         Param::Int(number) => ValueRef::Integer(*number),
@@ -219,7 +219,7 @@ impl Session for SqliteSession {
     }
 }
 
-/// Size of a value as it was read: 8 for a number, otherwise the text's own length.
+/// Returns a value's size in bytes: 0 for NULL, 8 for a number, otherwise the text's own length.
 fn size_bytes(value: ValueRef<'_>) -> u64 {
     match value {
         ValueRef::Null => 0,
@@ -237,13 +237,13 @@ fn is_rollback(sql: &str) -> bool {
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// The pause after the lock was found taken for the `count`-th time, counted from 0. It starts at
-/// 50 µs and doubles up to 2 ms.
+/// Returns the pause after the lock was found taken for the `count`-th time, counted from 0. It
+/// starts at 50 µs and doubles up to 2 ms.
 fn pause(count: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1_u32.checked_shl(count).unwrap_or(u32::MAX)).min(LONGEST_PAUSE)
 }
 
-/// How many pauses fit into `limit`.
+/// Returns how many pauses fit into `limit`.
 ///
 /// SQLite counts one statement's pauses from 0 and passes only that count to the handler, so the
 /// deadline is a count too. It limits the sleep that is requested. The system's timers oversleep by

@@ -1,5 +1,5 @@
-//! Examines a base directory: which server it holds, the product and version, where its parts are,
-//! and what the server can do.
+//! Examines a base directory: which product and version it holds, where its parts are, and what the
+//! server can do.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::server::launch::version_of;
 use crate::server::{Base, Error};
 use crate::{AnySession, DbError, Family, Session, column};
 
-/// Where a server program may be: the prefix that the server calls its base directory, then the
-/// program.
+/// The places where a server program may be. Each is a prefix, which the server calls its base
+/// directory, and the program's path below it.
 ///
 /// Tarballs have `bin`, source installs have `sbin` or `libexec`, and unpacked distribution
 /// packages have `usr/sbin`.
@@ -42,6 +42,7 @@ impl Base {
     }
 }
 
+/// Implements [`crate::product::Product::open`].
 pub(in crate::mysql) fn open(path: &Path) -> Result<Option<Base>, Error> {
     let Some((prefix, program)) = find_program(path) else { return Ok(None) };
     let (product, release, version) = version_of(&program, &["--no-defaults", "--version"], parse_version)?;
@@ -63,7 +64,7 @@ pub(in crate::mysql) fn open(path: &Path) -> Result<Option<Base>, Error> {
     }))
 }
 
-/// Finds prefix and program for the server in `path`. Nothing is run.
+/// Finds prefix and program for the server in `path`, without running it.
 pub(in crate::mysql) fn find_program(path: &Path) -> Option<(PathBuf, PathBuf)> {
     PROGRAMS.iter().find_map(|(prefix, program)| {
         let prefix = if prefix.is_empty() { path.to_path_buf() } else { path.join(prefix) };
@@ -85,6 +86,7 @@ pub(in crate::mysql) fn looked_for() -> String {
     names.join(", ")
 }
 
+/// Returns the first of `candidates` below `prefix` that exists and contains `inside`.
 fn first_with(prefix: &Path, candidates: &[&str], inside: &str) -> Option<PathBuf> {
     let has_it = |path: &PathBuf| if inside.is_empty() { path.exists() } else { path.join(inside).exists() };
     candidates.iter().map(|name| prefix.join(name)).find(has_it)
@@ -133,7 +135,7 @@ impl Base {
     }
 }
 
-/// A user that dbdyno creates to see the default login.
+/// A user that dbdyno creates to find out the default authentication plugin.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
 
 pub(in crate::mysql) async fn abilities(probe: ServerProbe<'_>) -> Result<Abilities, DbError> {
@@ -177,7 +179,7 @@ fn thread_pool(base: &Base, has_setting: bool) -> ThreadPool {
     }
 }
 
-/// The default authentication plugin, which shows when a user is created.
+/// Finds out the default authentication plugin, which shows when a user is created.
 async fn default_login(session: &mut AnySession) -> Result<String, DbError> {
     session.query(format!("CREATE USER {NEW_USER} IDENTIFIED BY 'Of-No-Use-1'").as_bytes()).await?;
     let plugins = column(session, "SELECT plugin FROM mysql.user WHERE user = 'dbdyno'").await?;
@@ -186,8 +188,8 @@ async fn default_login(session: &mut AnySession) -> Result<String, DbError> {
     Ok(plugins.into_iter().find(|plugin| !plugin.is_empty()).unwrap_or("mysql_native_password".to_owned()))
 }
 
-/// The TLS ability. MariaDB is asked with TLS off, because its key may take 20 s to make. Whether
-/// it makes one is known from its version.
+/// Returns the TLS ability. The probed MariaDB server runs with TLS off, because making its key may
+/// take 20 s. Its version says whether it would make one.
 fn tls(is_new_mariadb: bool, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> TlsAbility {
     // MySQL makes its certificate at initialisation, and its settings then name the files.
     let makes_its_own = is_new_mariadb || ssl_ca.is_some_and(|file| !file.is_empty());
@@ -198,8 +200,8 @@ fn tls(is_new_mariadb: bool, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> Tl
     }
 }
 
-/// The asynchronous I/O methods, the active one first. Servers that can choose have a setting. The
-/// others log it when they do not use libaio.
+/// Returns the asynchronous I/O methods, the active one first. Servers that can choose have a
+/// setting. The others write to their log when they do not use libaio.
 async fn aio(
     session: &mut AnySession,
     native_aio: Option<&str>,
@@ -210,7 +212,7 @@ async fn aio(
         return Ok(Vec::new());
     }
     let in_use = if log.contains("liburing") || log.contains("io_uring") { "io_uring" } else { "libaio" };
-    let mut ways = vec![in_use.to_owned()];
+    let mut methods = vec![in_use.to_owned()];
     if linux_aio.is_some() {
         let choices = column(
             session,
@@ -220,9 +222,9 @@ async fn aio(
         .await?;
         let choices = choices.iter().flat_map(|list| list.split(',')).filter(|choice| *choice != "auto");
         let names = choices.map(|choice| if choice == "aio" { "libaio" } else { choice });
-        ways.extend(names.filter(|name| *name != in_use).map(str::to_owned));
+        methods.extend(names.filter(|name| *name != in_use).map(str::to_owned));
     }
-    Ok(ways)
+    Ok(methods)
 }
 
 async fn vector(session: &mut AnySession, has_index: bool) -> Option<String> {
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_run_is_an_error_with_its_words() {
+    fn a_program_that_does_not_run_is_an_error_with_its_output() {
         let folder = tempfile::tempdir().unwrap();
         let script = "echo 'libaio.so.1: cannot open shared library' >&2\nexit 127";
         write_program(&folder.path().join("bin/mysqld"), script);
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_goes_by_what_the_build_has_and_by_who_makes_the_certificate() {
+    fn tls_depends_on_the_build_and_on_who_makes_the_certificate() {
         assert_eq!(tls(false, Some("NO"), None), TlsAbility::None);
         assert_eq!(tls(false, Some("DISABLED"), Some("")), TlsAbility::WithCertificate);
         assert_eq!(tls(false, Some("YES"), Some("ca.pem")), TlsAbility::OwnCertificate);

@@ -1,5 +1,5 @@
-//! MariaDB, MySQL and Percona Server: their base directories, option files, data directories, and
-//! how they start.
+//! Examines base directories and option files for MariaDB, MySQL and Percona Server, makes data
+//! directories, starts servers, and takes ownership of databases on servers that others run.
 
 mod base;
 mod initialise;

@@ -45,6 +45,7 @@ pub(in crate::mysql) fn own_config(base: &Base, path: &Path) -> Result<OwnConfig
     }
 }
 
+/// Returns the first setting in [`DATA_PATHS`] that has an absolute path.
 fn outside_path(settings: &[(String, Option<String>)]) -> Option<&str> {
     let absolute = |value: &Option<String>| value.as_deref().is_some_and(|value| value.starts_with('/'));
     settings
@@ -86,6 +87,7 @@ fn collect(
     Ok(())
 }
 
+/// Lists the option files in `folder` that an include of the folder reads, sorted by name.
 fn option_files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let wrong =
         |error: std::io::Error| Error::OptionFile { path: folder.to_path_buf(), why: error.to_string() };
@@ -100,7 +102,7 @@ fn option_files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// User and password from an option file's `[client]` group.
+/// Reads user and password from an option file's `[client]` group.
 pub(in crate::mysql) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -123,7 +125,8 @@ pub(in crate::mysql) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
     Ok(client)
 }
 
-/// TLS settings from an option file's `[client]` group.
+/// Reads TLS settings from an option file's `[client]` group. Relative paths are relative to the
+/// file's folder.
 pub(in crate::mysql) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_mariadb_are_read_by_mariadb_only() {
+    fn mariadb_groups_are_read_by_mariadb_only() {
         let has_any = |product, version| {
             !read("[mariadb-10.11]\nssl-cert=x.pem\n", product, version).unwrap().is_empty()
         };
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_of_mariadb_are_heeded() {
+    fn mariadb_switches_are_heeded() {
         let of = |line: &str| {
             let file = tempfile::NamedTempFile::new().unwrap();
             fs::write(file.path(), format!("[client]\n{line}\n[mysqld]\nskip-ssl\n")).unwrap();

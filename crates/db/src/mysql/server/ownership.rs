@@ -1,5 +1,5 @@
-//! Ownership of a database on a MariaDB or MySQL server that others run: dbdyno makes it with its
-//! own marker table, or refuses it.
+//! Takes ownership of a database on a MariaDB or MySQL server that others run. dbdyno makes the
+//! database with its own marker table, and refuses an existing one that has no marker.
 
 use crate::{DatabaseAddress, LoginOptions, Session, first_i64};
 
@@ -29,7 +29,7 @@ pub(in crate::mysql) async fn take_ownership(
     ownership
 }
 
-/// Whether dbdyno may make and use a database of this name.
+/// Checks that dbdyno may make and use a database with this name.
 fn check(database: &str) -> Result<(), Error> {
     check_name(database)?;
     check_not_system(database, &SYSTEM)
@@ -55,7 +55,7 @@ async fn take_ownership_over<S: Session>(session: &mut S, database: &str) -> Res
         return Ok(Ownership::Created);
     }
     if count(session, &marked_sql(database), database).await? == 0 {
-        let statement = mark_sql(&quoted(database));
+        let statement = marker_sql(&quoted(database));
         return Err(Error::DatabaseNotOurs { database: database.to_owned(), statement });
     }
     Ok(Ownership::Ours)
@@ -94,7 +94,7 @@ fn quoted(database: &str) -> String {
     format!("`{}`", database.replace('`', "``"))
 }
 
-fn mark_sql(quoted: &str) -> String {
+fn marker_sql(quoted: &str) -> String {
     format!(
         "CREATE TABLE {quoted}.{MARKER_TABLE} (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)"
     )
@@ -104,13 +104,13 @@ fn create_sql(database: &str) -> [String; 3] {
     let quoted = quoted(database);
     [
         format!("CREATE DATABASE {quoted}"),
-        mark_sql(&quoted),
+        marker_sql(&quoted),
         format!("INSERT INTO {quoted}.{MARKER_TABLE} VALUES (NOW(), 'dbdyno {}')", env!("CARGO_PKG_VERSION")),
     ]
 }
 
-/// A text literal that means the same with and without NO_BACKSLASH_ESCAPES. A plain name stays
-/// plain, so that every server that speaks the protocol understands it.
+/// Returns a text literal that means the same with and without NO_BACKSLASH_ESCAPES. A plain name
+/// stays plain, so that every server with this protocol understands it.
 fn text(value: &str) -> String {
     if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')) {
         return format!("'{value}'");
@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_database_is_refused_with_the_way_to_hand_it_over() {
+    fn a_foreign_database_is_refused_with_the_statement_to_hand_it_over() {
         let (result, sent) = ownership_of(&[1, 0], "shop`s");
         assert!(sent.lines().all(|sql| sql.starts_with("SELECT")), "{sent}");
         insta::assert_snapshot!(result.unwrap_err(), @"database shop`s exists and is not marked as dbdyno's, so it is left alone; name one that does not exist, or hand it over with: CREATE TABLE `shop``s`.dbdyno_mark (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)");
     }
 
     #[test]
-    fn a_name_that_no_database_can_have_is_refused_before_asking() {
+    fn an_impossible_name_is_refused_without_a_query() {
         for name in ["", "ends ", &"x".repeat(65)] {
             let (result, sent) = ownership_of(&[], name);
             assert!(matches!(result, Err(Error::DatabaseName { .. })) && sent.is_empty(), "{name:?}");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_of_the_server_itself_is_refused_before_asking_and_no_mark_is_offered() {
+    fn a_system_database_is_refused_without_a_query_or_an_offer_to_mark_it() {
         for name in SYSTEM.into_iter().chain(["MySQL"]) {
             let (result, sent) = ownership_of(&[], name);
             assert!(sent.is_empty(), "{sent}");

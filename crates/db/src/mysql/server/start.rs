@@ -62,13 +62,13 @@ pub(in crate::mysql) fn start(
         }
         Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
     }
-    let is_needed = is_next_to_data && !has_own_tmp_dir;
-    let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir, &spec.cancel)?) } else { None };
+    let needs_tmp_dir = is_next_to_data && !has_own_tmp_dir;
+    let tmp_dir = if needs_tmp_dir { Some(TmpDir::make(&data_dir, &spec.cancel)?) } else { None };
 
     let start = Start {
         title: base.title.clone(),
-        // A MariaDB that is asked to end while it starts may wait for ever. No one needs its data,
-        // so it is killed.
+        // A MariaDB server that is asked to end while it starts may wait for ever. No one needs its
+        // data once dbdyno has ended, so the server is killed then.
         line: launch::command_line(&base.program, &options.options, Signal::SIGKILL),
         cpus: spec.cpus.as_deref(),
         runtime_dir,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn how_files_are_written_makes_no_other_template() {
+    fn the_aio_setting_makes_no_other_template() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
         fs::write(folder.path().join("bin/mysqld"), "1").unwrap();

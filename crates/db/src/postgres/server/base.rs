@@ -12,12 +12,14 @@ use crate::server::launch::version_of;
 use crate::server::{Base, Error};
 use crate::{AnySession, DbError, Family, Session, column, first_i64};
 
-/// Paths to the programs in distribution packages, which have one folder for each major version.
-const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
+/// Folders in unpacked distribution packages that have one folder for each major version, with the
+/// programs in its `bin`.
+const PACKAGE_FOLDERS: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
 
 /// Programs that a base directory must have.
 const PROGRAMS: [&str; 2] = ["postgres", "initdb"];
 
+/// Implements [`crate::product::Product::open`].
 pub(in crate::postgres) fn open(path: &Path) -> Result<Option<Base>, Error> {
     let Some(programs) = find_programs(path) else { return Ok(None) };
     let program = programs.join("postgres");
@@ -37,11 +39,11 @@ pub(in crate::postgres) fn open(path: &Path) -> Result<Option<Base>, Error> {
     }))
 }
 
-/// Finds the folder with the server's programs in `path`. Nothing is run. If there are several
-/// versions, the last one counts.
+/// Finds the folder with the server's programs in `path`, without running them. If there are
+/// several versions in packages, the highest one is chosen.
 pub(in crate::postgres) fn find_programs(path: &Path) -> Option<PathBuf> {
     let versions = |folder: &&str| fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
-    let mut folders: Vec<(u32, PathBuf)> = OF_PACKAGES
+    let mut folders: Vec<(u32, PathBuf)> = PACKAGE_FOLDERS
         .iter()
         .flat_map(versions)
         .map(|entry| {
@@ -56,7 +58,7 @@ pub(in crate::postgres) fn find_programs(path: &Path) -> Option<PathBuf> {
         .find(|folder| PROGRAMS.iter().all(|program| folder.join(program).is_file()))
 }
 
-/// Says what [`find_programs`] looks for, for an error message.
+/// Lists what [`find_programs`] looks for, for an error message.
 pub(in crate::postgres) fn looked_for() -> String {
     "bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres".to_owned()
 }
@@ -102,8 +104,8 @@ pub(in crate::postgres) async fn abilities(probe: ServerProbe<'_>) -> Result<Abi
     })
 }
 
-/// The values that a setting can have. The list is empty when the setting does not exist or has no
-/// list.
+/// Reads the values that a setting can have. The list is empty when the setting does not exist or
+/// has no list.
 async fn choices(session: &mut AnySession, setting: &str) -> Result<Vec<String>, DbError> {
     column(session, &format!("SELECT unnest(enumvals) FROM pg_settings WHERE name = '{setting}'")).await
 }
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_in_both_layouts_and_of_several_versions_the_last() {
+    fn programs_are_found_in_both_layouts_and_in_the_highest_version() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(find_programs(folder.path()), None);
         let add = |place: &str, programs: &[&str]| {
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_known_by_the_library_or_by_the_ciphers() {
+    fn tls_shows_in_the_library_or_in_the_ciphers() {
         assert_eq!(tls(Some("OpenSSL"), Some("HIGH")), TlsAbility::WithCertificate);
         assert_eq!(tls(Some(""), Some("none")), TlsAbility::None);
         assert_eq!(tls(None, Some("HIGH:MEDIUM")), TlsAbility::WithCertificate);

@@ -16,8 +16,8 @@ const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file",
 /// paths would mean other files.
 const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
 
-/// Reads what the file at `path` sets, in its order, and its text. The text is checked so that it
-/// can be appended to the file that `initdb` makes, where it wins.
+/// Reads the file at `path`: its text, and its settings in their order. The text is checked, so
+/// that it can be appended to the file that `initdb` makes, whose settings it overrides.
 pub(in crate::postgres) fn own_config(path: &Path) -> Result<OwnConfig, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -46,7 +46,7 @@ fn problem(text: &str) -> Option<String> {
     None
 }
 
-/// Reads the login for [`crate::server::credentials`].
+/// Reads the password for `options` from a password file, for [`crate::server::credentials`].
 pub(in crate::postgres) fn login_of_file(path: &Path, options: &LoginOptions) -> Result<FileLogin, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -74,8 +74,8 @@ fn password(text: &str, options: &LoginOptions) -> Option<String> {
     })
 }
 
-/// Splits a line into its fields. A backslash keeps the next character from ending a field. The
-/// fifth field extends to the end.
+/// Splits a line of a password file into its fields. A backslash keeps the next character from
+/// ending a field. The fifth field, the password, extends to the end.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut chars = line.chars();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_of_a_file_are_read_without_quotes_and_comments() {
+    fn names_and_values_are_read_without_quotes_and_comments() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postgresql.conf");
         std::fs::write(&path, "# x\nWork_Mem = 4MB # each\nsearch_path 'a b'\n\n").unwrap();

@@ -1,8 +1,10 @@
-//! PostgreSQL: its base directories, its configuration file, and servers that dbdyno starts.
+//! Examines PostgreSQL's base directories and configuration files, starts servers, and takes
+//! ownership of databases on servers that others run.
 //!
-//! The life cycle is the same as for MariaDB and MySQL (marker, template, private socket, CPUs, end
-//! with dbdyno). Three things differ: the user (PostgreSQL refuses to run as root), the installer
-//! (`initdb`), and the number of processes, because a PostgreSQL server has many.
+//! A server's life cycle is the same as for MariaDB and MySQL. Its data directory is a template's
+//! copy with dbdyno's marker, it listens on a private socket, it runs on the chosen CPUs, and it
+//! ends with dbdyno. Three things differ: the user (PostgreSQL refuses to run as root), the
+//! installer (`initdb`), and the number of processes, because a PostgreSQL server has many.
 
 mod base;
 mod conf;

@@ -1,5 +1,5 @@
-//! Ownership of a database on a PostgreSQL server that others run: dbdyno makes it with its own
-//! marker table, or refuses it.
+//! Takes ownership of a database on a PostgreSQL server that others run. dbdyno makes the database
+//! with its own marker table, and refuses an existing one that has no marker.
 
 use crate::postgres::{LoginOptions, PostgresSession};
 use crate::{Class, Session, first_i64};
@@ -8,8 +8,8 @@ use super::MAINTENANCE;
 use crate::server::Error;
 use crate::server::address::{MARKER_TABLE, Ownership, check_not_system, refused};
 
-/// Longest name for a database, in bytes. The server would cut a longer one and use another
-/// database.
+/// Longest name for a database, in bytes. The server would cut a longer name off, and so use
+/// another database.
 const MAX_NAME_BYTES: usize = 63;
 
 /// Databases that belong to the server, or to everyone who connects without naming one.
@@ -18,6 +18,7 @@ const SYSTEM: [&str; 3] = [MAINTENANCE, "template0", "template1"];
 /// SQLSTATE for a database that does not exist.
 const NO_DATABASE: &str = "3D000";
 
+/// Implements [`crate::Family::take_ownership`].
 pub(in crate::postgres) async fn take_ownership(
     options: &LoginOptions,
     database: &str,
@@ -32,7 +33,7 @@ pub(in crate::postgres) async fn take_ownership(
             match found? {
                 (true, _) => Ok(Ownership::Ours),
                 (false, found) if found != database && is_only(options, &found).await => {
-                    only(&inside, &found).await
+                    mark_only_database(&inside, &found).await
                 }
                 (false, _) => {
                     let (database, statement) = (database.to_owned(), handed_over());
@@ -43,55 +44,56 @@ pub(in crate::postgres) async fn take_ownership(
         Err(error) if error.class == Class::Fatal && error.code == NO_DATABASE => {
             let outside = options.clone().with_database(MAINTENANCE);
             run(&outside, &[create_sql(database)], database).await.map_err(with_hint)?;
-            run(&inside, &[mark_sql(), note_sql()], database).await?;
+            run(&inside, &[marker_sql(), note_sql()], database).await?;
             Ok(Ownership::Created)
         }
         Err(source) => Err(refused("looking for database", database, source)),
     }
 }
 
-/// Whether the session's database has the marker, and its name. Servers and poolers may lead to
-/// another database than the one named.
+/// Returns whether the session's database has the marker, and the database's name. Servers and
+/// poolers may lead to another database than the one that the login names.
 async fn marked(session: &mut PostgresSession, database: &str) -> Result<(bool, String), Error> {
     let looking = |source| refused("looking into database", database, source);
     let marked = session.rows(&marked_sql()).await.map_err(looking)?;
-    let found = name(session).await.unwrap_or_else(|| database.to_owned());
+    let found = current_database(session).await.unwrap_or_else(|| database.to_owned());
     Ok((first_i64(&marked).unwrap_or(0) > 0, found))
 }
 
-async fn name(session: &mut PostgresSession) -> Option<String> {
+async fn current_database(session: &mut PostgresSession) -> Option<String> {
     session.rows("SELECT current_database()").await.ok()?.into_iter().flatten().flatten().next()
 }
 
-/// A database name that should not exist anywhere.
-const NO_ONES: &str = "dbdyno_no_such_database";
+/// A database name that should not exist on any server.
+const ABSENT: &str = "dbdyno_no_such_database";
 
-/// Whether every name leads to the database `found`. The server then has only that one, and no
+/// Whether every database name leads to `found`. The server then has only this database, and no
 /// other can be made.
 async fn is_only(options: &LoginOptions, found: &str) -> bool {
-    let Ok(mut session) = PostgresSession::connect(&options.clone().with_database(NO_ONES)).await else {
+    let Ok(mut session) = PostgresSession::connect(&options.clone().with_database(ABSENT)).await else {
         return false;
     };
-    let other = name(&mut session).await;
+    let other = current_database(&mut session).await;
     session.close().await;
     other.as_deref() == Some(found)
 }
 
 /// Marks a server's only database if it is empty.
-async fn only(inside: &LoginOptions, found: &str) -> Result<Ownership, Error> {
+async fn mark_only_database(inside: &LoginOptions, found: &str) -> Result<Ownership, Error> {
     let refused = |source| refused("looking into database", found, source);
     let mut session = PostgresSession::connect(inside).await.map_err(refused)?;
-    let used = session.rows(USED).await;
+    let used = session.rows(COUNT_RELATIONS).await;
     session.close().await;
     if first_i64(&used.map_err(refused)?) != Some(0) {
         return Err(Error::OnlyDatabaseNotOurs { database: found.to_owned(), statement: handed_over() });
     }
-    run(inside, &[mark_sql(), note_sql()], found).await?;
+    run(inside, &[marker_sql(), note_sql()], found).await?;
     Ok(Ownership::Only)
 }
 
+/// The statement with which the user hands a database over to dbdyno.
 fn handed_over() -> String {
-    format!("(connected to it) {}", mark_sql())
+    format!("(connected to it) {}", marker_sql())
 }
 
 /// Adds a hint to an error. A server may lack the statement, or deny permission for it.
@@ -127,8 +129,8 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::DatabaseName { name: name.to_owned(), why })
 }
 
-/// Counts tables, views and all other relations that users have made.
-const USED: &str = "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+/// Query that counts tables, views and all other relations that users have made.
+const COUNT_RELATIONS: &str = "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
                     WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'";
 
 fn marked_sql() -> String {
@@ -141,7 +143,7 @@ fn create_sql(database: &str) -> String {
     format!("CREATE DATABASE \"{}\"", database.replace('"', "\"\""))
 }
 
-fn mark_sql() -> String {
+fn marker_sql() -> String {
     format!("CREATE TABLE {MARKER_TABLE} (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)")
 }
 
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_quoted_and_those_that_no_database_can_have_refused() {
+    fn names_are_quoted_and_impossible_names_are_refused() {
         assert_eq!(create_sql("a\"b"), "CREATE DATABASE \"a\"\"b\"");
         for name in ["", "a\0", &"ü".repeat(32)] {
             assert!(matches!(check_name(name), Err(Error::DatabaseName { .. })), "{name:?}");

@@ -1,4 +1,4 @@
-//! Starts a PostgreSQL server, never as root.
+//! Starts a PostgreSQL server, which never runs as root.
 
 use std::fs;
 use std::path::Path;
@@ -73,7 +73,7 @@ pub(in crate::postgres) fn start(
         tmp_dir: None,
         log,
         login: superuser_at(base, &socket),
-        is_worth_asking: &|pid| base.release.0[0] < SAYS_SO || says_ready(&spec.data_dir, pid),
+        is_worth_asking: &|pid| base.release.0[0] < STATUS_SINCE || says_ready(&spec.data_dir, pid),
         timeout: spec.start_timeout,
         cancel: Arc::clone(&spec.cancel),
         notes,
@@ -82,8 +82,8 @@ pub(in crate::postgres) fn start(
     Ok(Server { base: base.clone(), socket, tls_port, running })
 }
 
-/// Options for the server's command line, where they win over the file. dbdyno decides where the
-/// data, the socket and the log are.
+/// Returns options for the server's command line, where they win over the configuration file.
+/// dbdyno decides where the data, the socket and the log are.
 fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
     let mut options = vec!["-D".to_owned(), data_dir.display().to_string()];
     let folder = run_dir.display().to_string();
@@ -102,8 +102,8 @@ fn settings<const N: usize>(named: [(&str, String); N]) -> impl Iterator<Item = 
     named.map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).into_iter().flatten()
 }
 
-/// Options that let only clients with dbdyno's certificate in over TCP, and only over TLS. Other
-/// users on this machine can reach the port too.
+/// Returns options that let only clients with dbdyno's certificate in over TCP, and only over TLS.
+/// Other users on this machine can reach the port too.
 fn tls_options(tls: &RuntimeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<String>, Error> {
     let hba = run_dir.join("tls/pg_hba.conf");
     let text = format!("local all all trust\nhostssl all {SUPERUSER} {TLS_HOST}/32 cert\n");
@@ -125,22 +125,22 @@ fn tls_options(tls: &RuntimeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<
 }
 
 /// The first version whose `postmaster.pid` has a status.
-const SAYS_SO: u32 = 10;
+const STATUS_SINCE: u32 = 10;
 
 /// The status line's number in `postmaster.pid`, from 0 (`LOCK_FILE_LINE_PM_STATUS` in
 /// `utils/pidfile.h`).
-const STATUS: usize = 7;
+const STATUS_LINE: usize = 7;
 
-/// Status of a server that accepts connections, and of one that accepts only readers.
-const TAKES: [&str; 2] = ["ready", "standby"];
+/// Status of a server that accepts connections, and of one that accepts only readers' connections.
+const ACCEPTING: [&str; 2] = ["ready", "standby"];
 
 /// Whether the server whose first process is `pid` says in `data_dir` that it accepts connections.
-/// Earlier it would refuse a login and log that as an error.
+/// Before that it would refuse a login and log the refusal as an error.
 fn says_ready(data_dir: &Path, pid: u32) -> bool {
     let Ok(text) = std::fs::read_to_string(data_dir.join("postmaster.pid")) else { return false };
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let is_its_own = lines.first().is_some_and(|line| *line == pid.to_string());
-    is_its_own && lines.get(STATUS).is_some_and(|line| TAKES.contains(line))
+    is_its_own && lines.get(STATUS_LINE).is_some_and(|line| ACCEPTING.contains(line))
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_ready_in_its_own_file_and_on_the_right_line() {
+    fn a_server_is_ready_when_the_status_line_in_its_own_file_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let says = |text: &str| {
             std::fs::write(folder.path().join("postmaster.pid"), text).unwrap();
