@@ -7,11 +7,12 @@ use crate::product::{Answering, Locks, Product, answering, cell};
 use crate::products::{each_address, each_session};
 use crate::{AnySession, Class, DatabaseServer, Result, Session, first_i64};
 
+/// Interval between two attempts to take the lock.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Time limit for an answer about the lock. A server that does not answer in time still has the
 /// connection, so the lock counts as kept.
-const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// A lock that was taken. It ends with its connection.
 #[derive(Debug)]
@@ -21,9 +22,11 @@ pub struct AdvisoryLock {
     owner: LockOwner,
 }
 
+/// The connection that has a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockOwner {
-    /// Identifies the server and its start. It is the same through each of its addresses.
+    /// A text that identifies the server and its start. It is the same through each of the server's
+    /// addresses.
     server: String,
     /// The server's number for the connection.
     connection: i64,
@@ -35,15 +38,15 @@ pub struct LockOwner {
 #[derive(Debug)]
 pub enum LockAttempt {
     Taken(Box<AdvisoryLock>),
-    /// Another connection has the lock, which may be one of dbdyno's own.
+    /// The lock belongs to another connection, which may be one of dbdyno's own.
     By(LockOwner),
-    /// The server has no lasting locks. The text says why, unless the server does not even answer
-    /// SQL.
+    /// The server has no lock that lasts as long as its connection. The text says why. There is no
+    /// text for a database without such locks, and for a server that answers no SQL.
     Impossible(Option<String>),
 }
 
 impl LockOwner {
-    /// Whether both are the same connection to the same server.
+    /// Whether `self` and `other` are the same connection to the same server.
     pub fn is(&self, other: &Self) -> bool {
         (&self.server, self.connection) == (&other.server, other.connection)
     }
@@ -103,7 +106,7 @@ impl AdvisoryLock {
 
     /// Whether the lock still exists. A server that does not answer has not released it.
     pub async fn is_kept(&mut self) -> bool {
-        match tokio::time::timeout(ANSWER, self.session.rows(&self.locks.is_kept)).await {
+        match tokio::time::timeout(ANSWER_LIMIT, self.session.rows(&self.locks.is_kept)).await {
             Ok(Ok(rows)) => first_i64(&rows) == Some(1),
             Ok(Err(_)) => false,
             Err(_) => true,
@@ -113,19 +116,20 @@ impl AdvisoryLock {
     /// Other connections' statements that have been running in the database for a second or longer,
     /// as far as the server shows them.
     pub async fn others_at_work(&mut self) -> Vec<String> {
-        let answer = tokio::time::timeout(ANSWER, self.session.rows(self.locks.others)).await;
+        let answer = tokio::time::timeout(ANSWER_LIMIT, self.session.rows(self.locks.others)).await;
         answer.ok().and_then(Result::ok).unwrap_or_default().into_iter().flatten().flatten().collect()
     }
 
     /// Releases the lock. The next caller that asks for it gets it.
     pub async fn release(mut self) {
         // The lock ends with the connection at the latest.
-        let _ = tokio::time::timeout(ANSWER, self.session.query(self.locks.release.as_bytes())).await;
+        let _ = tokio::time::timeout(ANSWER_LIMIT, self.session.query(self.locks.release.as_bytes())).await;
         self.session.close().await;
     }
 }
 
-/// Why a lock would not last.
+/// Returns why a lock would not last on this connection, in the form of
+/// [`LockAttempt::Impossible`]. The result is `None` when a lock would last.
 async fn obstacle(session: &mut AnySession) -> Option<Option<String>> {
     let expression = each_session!(&*session, _session, P => P::OWN_NUMBER)?;
     let number = session.number().unwrap_or(0);
@@ -160,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_is_reported_as_far_as_it_is_known() {
+    fn an_owner_is_reported_as_far_as_it_is_known() {
         let known =
             LockOwner { server: String::new(), connection: 7, from: Some("bench@10.0.0.7:41002".into()) };
         insta::assert_snapshot!(known, @"connection 7 of bench@10.0.0.7:41002");

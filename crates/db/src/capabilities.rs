@@ -45,15 +45,15 @@ pub enum IndexDdl {
     CreateEach,
 }
 
-/// Where the keys come from that a server assigns. This decides how the next one is set.
+/// The source of the keys that a server assigns. It decides how the next key is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySource {
-    /// The table itself, one above its highest key. The next key cannot be set.
+    /// The server takes the key above the table's highest one. The next key cannot be set.
     Table,
     /// A counter for the table: `ALTER TABLE t AUTO_INCREMENT = n`.
     TableCounter,
     /// A sequence named `t_column_seq`: `ALTER SEQUENCE ... RESTART WITH n`. Each session takes
-    /// keys in blocks with the sequence's block size (`CACHE n`), and leaves gaps.
+    /// keys in blocks of the sequence's size (`CACHE n`), so keys have gaps.
     Sequence,
 }
 
@@ -79,14 +79,15 @@ pub struct Capabilities {
     pub big_key: &'static str,
     /// Type for a 64-bit integer.
     pub big_int: &'static str,
-    /// A parameter that is a 32-bit integer, for servers that could take it for a longer one.
+    /// The text for a parameter that is a 32-bit integer. Some servers would take a bare parameter
+    /// for a longer integer.
     pub int_param: &'static str,
     /// Whether integers can be UNSIGNED and a table can say how many rows it will have
     /// (`MAX_ROWS`).
     pub unsigned: bool,
     /// Statement that begins a transaction that will write. Where one lock covers the whole
-    /// database, it takes that lock at once. Readers that all want to become writers would
-    /// otherwise block each other.
+    /// database, the statement takes that lock at once. Otherwise transactions that have read and
+    /// then want to write would block each other.
     pub begin_write: &'static str,
     /// Type for a local date and time with a resolution of one second.
     pub datetime: &'static str,
@@ -138,8 +139,8 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// Whether the product itself answers queries about its state, so that counters and levels have
-    /// their usual meaning. Other servers have many of them by name, with numbers of their own or
-    /// with none.
+    /// their usual meaning. Other servers report many counters under the same names, but with
+    /// another meaning or without a number.
     pub fn counts_as_the_product(&self) -> bool {
         self.foreign.as_ref().is_none_or(|foreign| foreign.is_proxy)
     }

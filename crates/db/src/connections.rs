@@ -1,5 +1,6 @@
-//! A run's connections: what they agreed on, by class, and on which of them a server may still be
-//! working, so that statements can be cancelled when no one waits for them.
+//! A run's connections. [`ConnectionLog`] counts them by class and by the encryption that they
+//! agreed on. [`OpenConnections`] lists those on which a server may still be working, so that
+//! dbdyno can cancel statements for which no one waits any longer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,13 +20,13 @@ pub struct ConnectionClass {
     /// The connection task's kind (`insert`, `query`), or any other user of a connection
     /// (`conductor`).
     pub class: String,
-    /// What they agreed on; `None` for plaintext.
+    /// The encryption that they agreed on; `None` for plaintext.
     pub encryption: Option<Encryption>,
     pub connections: u32,
 }
 
-/// Counts every connection with TLS settings by class and encryption. It changes when a connection
-/// opens, and never afterwards.
+/// Counts by class and encryption every connection that has TLS settings. The count changes only
+/// when a connection opens.
 #[derive(Debug, Default)]
 pub struct ConnectionLog(Mutex<BTreeMap<(String, Option<Encryption>), u32>>);
 
@@ -53,7 +54,7 @@ pub(crate) struct Ticket {
 }
 
 /// A variant's open connections, and those that were dropped while the server worked. The list
-/// changes when a connection opens and ends, and never in between. Clones share it.
+/// changes only when a connection opens or ends. Clones share it.
 #[derive(Clone, Default)]
 pub struct OpenConnections(Arc<Mutex<BTreeMap<u32, OpenEntry>>>);
 
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_counted_by_class_and_by_what_they_agreed_on() {
+    fn connections_are_counted_by_class_and_encryption() {
         let log = ConnectionLog::default();
         let agreed = Encryption { version: "TLSv1.3".to_owned(), cipher: "A".to_owned() };
         log.note("query", Some(agreed.clone()));
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_given_up_is_taken_unless_all_is_to_end() {
+    fn take_returns_dropped_connections_and_with_all_the_open_ones_too() {
         let open_connections = OpenConnections::default();
         let ticket = |id| Ticket { id, key: 70 + id };
         (1..=4).for_each(|id| open_connections.enter(ticket(id)));

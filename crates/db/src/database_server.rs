@@ -1,6 +1,6 @@
-//! A database server: where to connect, for any kind of database, and what the server can do. It
-//! opens sessions. It also ends statements, either after a time limit or when no one waits for them
-//! any longer.
+//! A database server of any product: where to connect, and what the server can do. It opens
+//! sessions. It also ends statements, either after a time limit or when no one waits for them any
+//! longer.
 
 use std::pin::pin;
 use std::sync::mpsc;
@@ -29,7 +29,7 @@ impl DatabaseAddress {
         each_address!(self, _options, P => P::NAME)
     }
 
-    /// Whether a server consists of its first process and that process' children.
+    /// Whether a server consists of its first process and that process's children.
     pub fn is_process_tree(&self) -> bool {
         each_address!(self, _options, P => P::IS_PROCESS_TREE)
     }
@@ -96,9 +96,10 @@ impl DatabaseServer {
         database_server.connect_to_insert(class).await
     }
 
-    /// Makes future sessions commit after each statement. It asks one session whether it does, and
-    /// lets later ones set it if not (because of the server's `autocommit` or an `init_connect`). A
-    /// query is needed, because most versions report to clients that it is on in any case.
+    /// Makes future sessions commit after each statement. It opens one session and asks it whether
+    /// it does so. If not (because of the server's `autocommit` or an `init_connect`), later
+    /// sessions switch autocommit on themselves. A query is needed, because most versions report at
+    /// login that autocommit is on in any case.
     pub async fn commit_each_statement(&mut self) -> Result<()> {
         let Some(probe) = each_address!(&self.address, _options, P => P::COMMITS_EACH) else {
             return Ok(());
@@ -114,16 +115,17 @@ impl DatabaseServer {
         Ok(())
     }
 
-    /// What the connections so far agreed on; `None` where TLS was not requested.
+    /// The encryption that the connections so far agreed on; `None` where TLS was not requested.
     pub fn connections(&self) -> Option<&ConnectionLog> {
         self.address.login()?.connection_settings.tls.as_ref().map(Tls::log)
     }
 }
 
-/// Time between the first request to end a statement and the second. It is short, because a request
-/// that comes before the statement has begun is lost. Each further pause is twice as long.
-const AGAIN: Duration = Duration::from_millis(10);
-const AGAIN_MAX: Duration = Duration::from_secs(1);
+/// Pause between the first request to end a statement and the second. It is short, because a
+/// request that comes before the statement has begun is lost. Each further pause is twice as long,
+/// up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl DatabaseServer {
     /// Returns the rows of `sql` on `session`, which is a session on this server. The result is
@@ -148,20 +150,20 @@ impl DatabaseServer {
             if let Ok(answer) = tokio::time::timeout(limit, work.as_mut()).await {
                 return answer.map(Some);
             }
-            let mut again = AGAIN;
+            let mut pause = FIRST_PAUSE;
             loop {
                 self.end_statement(ticket).await?;
-                if let Ok(answer) = tokio::time::timeout(again, work.as_mut()).await {
+                if let Ok(answer) = tokio::time::timeout(pause, work.as_mut()).await {
                     break answer;
                 }
-                again = (again * 2).min(AGAIN_MAX);
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         };
         match answer {
             Err(error) if error.class == Class::Lost => Err(error),
             answer => {
-                // The last request may arrive after the statement's end and would then hit the
-                // session's next statement. This one takes the hit.
+                // The last request may arrive after the statement's end. It would then end the
+                // session's next statement, so this harmless one comes next.
                 let _ = session.rows("SELECT 1").await;
                 Ok(answer.ok())
             }
@@ -177,7 +179,8 @@ impl DatabaseServer {
     }
 }
 
-/// Interrupts a database that works in this thread. Another thread waits for the limit.
+/// Runs `sql` in a database that works in this thread. Another thread waits for the limit and then
+/// calls `interrupt`.
 async fn interrupted_after(
     session: &mut AnySession,
     sql: &str,
@@ -189,7 +192,7 @@ async fn interrupted_after(
         let (mut time, mut is_over) = (limit, false);
         while wait.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout) {
             interrupt();
-            (time, is_over) = (AGAIN, true);
+            (time, is_over) = (FIRST_PAUSE, true);
         }
         is_over
     });
@@ -207,13 +210,14 @@ const POLL: Duration = Duration::from_millis(50);
 
 impl DatabaseServer {
     /// Cancels, over a new connection, what the server still does for this variant's connections
-    /// that were dropped before their answers came. Returns when nothing is running any more.
+    /// that were dropped before their answers came. It returns when nothing is running any more.
     /// Without such connections it does nothing.
     pub async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {
         self.cancel(false, limit).await
     }
 
-    /// Does the same for all open connections, because their owners are about to end.
+    /// Does the same as [`DatabaseServer::cancel_abandoned`] for all open connections, because
+    /// their owners are about to end.
     pub async fn cancel_all(&self, limit: Duration) -> Result<(), String> {
         self.cancel(true, limit).await
     }
@@ -238,7 +242,7 @@ impl DatabaseServer {
         ))
     }
 
-    /// Cancels until no statement is running.
+    /// Cancels the connections' statements until none of them is running.
     async fn ended(&self, tickets: &[Ticket]) -> Result<()> {
         // The first request needs no login, which a server without a free connection would refuse.
         self.request(tickets).await?;
@@ -265,7 +269,7 @@ impl DatabaseServer {
         Ok(())
     }
 
-    /// Those of dbdyno's connections for which the server is working. User and database must match
+    /// Returns the connections for which the server is still working. User and database must match
     /// as well as the number, because behind a proxy the number may belong to someone else's
     /// connection.
     async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>> {

@@ -42,7 +42,7 @@ fn code_suffix(code: &str) -> String {
     if code.is_empty() { String::new() } else { format!(" ({code})") }
 }
 
-/// A failure inside a protocol's code. `S` is what its servers report.
+/// A failure inside a protocol's code. `S` is the type for the errors that its servers report.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireFault<S> {
     #[error("{0}")]
@@ -69,7 +69,7 @@ pub(crate) trait ServerFault: Debug + Display {
 
     fn code(&self) -> String;
 
-    /// What to try, where the server's own words are misleading.
+    /// What the user should try, where the server's own words are misleading.
     fn advice(&self) -> &'static str {
         ""
     }
@@ -97,8 +97,8 @@ impl<S: ServerFault> WireFault<S> {
         DbError::new(self.class(), code, format!("{context}: {self}{advice}"))
     }
 
-    /// Replaces the fault with TLS' own reason, where TLS ended a connection to `host`. A server
-    /// reports only after the handshake that it wants a client certificate.
+    /// Replaces the fault with the reason that TLS gives, where TLS ended the connection to `host`.
+    /// A server reports only after the handshake that it wants a client certificate.
     pub(crate) fn explained_by_tls(self, host: &str) -> Self {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -130,11 +130,13 @@ impl<S> From<TlsFault> for WireFault<S> {
     }
 }
 
-/// Longest part of a text that is looked at, in bytes. 60 characters never take more.
+/// Number of bytes at the start of a text that are read for an excerpt. 60 characters never take
+/// more.
 const LOOKED_AT_BYTES: usize = 240;
 
 /// Returns at most 60 characters and stops before the first quote, because `CREATE USER ...
-/// IDENTIFIED BY '...'` holds a password. Dollars are quotes in PostgreSQL.
+/// IDENTIFIED BY '...'` holds a password. A dollar sign counts as a quote too, because PostgreSQL
+/// quotes texts with it.
 pub(crate) fn excerpt(sql: &[u8]) -> String {
     let end = sql.iter().position(|byte| matches!(byte, b'\'' | b'"' | b'$')).unwrap_or(sql.len());
     let text = String::from_utf8_lossy(&sql[..end.min(LOOKED_AT_BYTES)]).into_owned();
@@ -159,8 +161,8 @@ pub(crate) fn server_text(text: &[u8]) -> String {
     let mut characters = text.chars();
     for character in characters.by_ref().take(LONGEST_SERVER_TEXT) {
         match character {
-            // Characters that change the writing direction would show a text in another order than
-            // it has.
+            // Characters that change the writing direction would make the terminal show the text in
+            // another order.
             '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 short.extend(character.escape_default());
             }

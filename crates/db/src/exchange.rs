@@ -1,4 +1,5 @@
-//! Tracks whether a connection is in the middle of an exchange, for every protocol.
+//! Tracks whether a connection is in the middle of an exchange, which is a statement and its
+//! answer. Every protocol uses this code.
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ pub(crate) const NO_PASSWORD: &str = "; no password was given: set password_env 
 pub(crate) const NO_DATABASE: &str = "; create the database first or name another";
 pub(crate) const NO_ROOM: &str = "; raise max_connections or use fewer clients";
 
-/// Connects to the `product` server in `options` with `attempt`, within the time that they allow.
-/// `hint` says what to try after the server's error.
+/// Connects to the `product` server in `options` with `attempt`, within the options' time limit for
+/// a login. `hint` says what to try after the server's error.
 pub(crate) async fn connected<T, S: ServerFault>(
     attempt: impl Future<Output = Result<T, WireFault<S>>>,
     (options, product): (&LoginOptions, &str),
@@ -55,9 +56,9 @@ pub(crate) struct Exchange {
     /// User and address, for messages.
     pub(crate) place: String,
     state: ExchangeState,
-    /// The open connections that list this connection as long as it lasts.
+    /// The list that has this connection for as long as it lasts, and the connection's entry.
     entered: Option<(OpenConnections, Ticket)>,
-    /// Longest time for a statement outside a step. A session begins with the limit for small
+    /// Time limit for a statement outside a step. A session begins with the limit for small
     /// queries.
     pub(crate) limit: Option<Duration>,
 }
@@ -72,20 +73,22 @@ enum ExchangeState {
 }
 
 impl Exchange {
+    /// Makes an exchange for a connection that no list has.
     #[cfg(test)]
     pub(crate) fn new(place: String) -> Self {
         Self { place, state: ExchangeState::Idle, entered: None, limit: Some(TimeLimits::default().answer) }
     }
 
-    /// Does the same for a connection whose statement can be cancelled. The connection is listed in
-    /// the settings' open connections until it ends.
+    /// Makes an exchange for a connection whose statements can be cancelled. The settings' list of
+    /// open connections has the connection until it ends.
     pub(crate) fn entered(place: String, connection_settings: &ConnectionSettings, ticket: Ticket) -> Self {
         connection_settings.open_connections.enter(ticket);
         let entered = Some((connection_settings.open_connections.clone(), ticket));
         Self { place, state: ExchangeState::Idle, entered, limit: Some(connection_settings.limits.answer) }
     }
 
-    /// Marks an exchange as begun. It stays so if its future is dropped in the middle.
+    /// Marks an exchange as begun. The mark stays if the exchange's future is dropped in the
+    /// middle.
     pub(crate) fn begin(&mut self) -> Result<()> {
         if self.is_unfinished() {
             return Err(self.abandoned());
@@ -145,7 +148,7 @@ impl Drop for Exchange {
         match (&self.entered, self.state) {
             (None, _) => {}
             (Some((open_connections, ticket)), ExchangeState::Begun) => open_connections.give_up(*ticket),
-            // The server may soon reuse a lost connection's number.
+            // A lost connection leaves the list too, because the server may soon reuse its number.
             (Some((open_connections, ticket)), ExchangeState::Idle | ExchangeState::Lost) => {
                 open_connections.leave(*ticket)
             }

@@ -1,7 +1,7 @@
 //! The input buffer: bytes that have been read but not yet used. It is filled with zeroes once, and
 //! not before every read.
 //!
-//! [`ReceiveLimits`] limit how much of a server's data is kept in memory, by purpose. All other
+//! [`ReceiveLimits`] limit how much of a server's data is kept in memory for one purpose. All other
 //! data is counted in the buffer and skipped. So no server, and no one who poses as one, can fill
 //! the memory of the measuring machine.
 
@@ -61,9 +61,9 @@ impl Input {
 
     /// Performs one read into the free space.
     ///
-    /// This function and its callers are polled and are no futures. A load client comes through
-    /// here twice for each statement, once to find nothing and once to find the answer. Each future
-    /// in between would cost time every time.
+    /// This function and its callers are poll functions instead of futures. A load client comes
+    /// through here twice for each statement, once to find nothing and once to find the answer, and
+    /// each future on the way would cost time.
     #[inline(always)]
     pub(crate) fn poll_fill<S: AsyncRead + Unpin, W>(
         &mut self,
@@ -150,7 +150,7 @@ impl ReceiveLimits {
         Ok(())
     }
 
-    /// Subtracts what a row with so many values needs besides the bytes of its values.
+    /// Subtracts the memory that a row with this number of values needs besides the values' bytes.
     pub(crate) fn take_row(&mut self, values: usize) -> Result<(), &'static str> {
         self.take(size_of::<Vec<Option<String>>>() + values * size_of::<Option<String>>())
     }

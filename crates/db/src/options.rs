@@ -1,4 +1,4 @@
-//! Login options for all drivers whose database has a server, with a password that is never
+//! Login options for all drivers whose database has a server. The password in them is never
 //! printed.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::tls::Tls;
 pub struct TimeLimits {
     /// Time to connect and log in.
     pub login: Duration,
-    /// The name of the setting for that time, for messages.
+    /// The name of the setting for [`TimeLimits::login`], for messages.
     pub login_key: &'static str,
     /// Time for the answer to a statement whose duration does not depend on the number of rows.
     pub answer: Duration,
@@ -34,7 +34,7 @@ impl Default for TimeLimits {
 /// over TCP without TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ServerKey {
-    /// No key, so that such a password is not sent.
+    /// There is no key, so such a password is not sent.
     #[default]
     Unknown,
     /// This key, in PEM.
@@ -51,8 +51,8 @@ pub struct ConnectionSettings {
     /// TLS; `None` for plaintext.
     pub tls: Option<Tls>,
     pub column_definitions: ColumnDefinitions,
-    /// MySQL and MariaDB: whether to request `CLIENT_DEPRECATE_EOF`, results without EOF packets.
-    /// `None` does as the product's own client library does, see
+    /// MySQL and MariaDB: whether to request `CLIENT_DEPRECATE_EOF`, which means results without
+    /// EOF packets. With `None` dbdyno does as the product's own client library does; see
     /// [`crate::mysql::MysqlSession::protocol_options`].
     pub deprecate_eof: Option<bool>,
     /// MySQL and MariaDB: whether to request `CLIENT_SESSION_TRACK`, which reports changes of the

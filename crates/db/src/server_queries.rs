@@ -45,7 +45,7 @@ pub async fn describe(session: &mut AnySession) -> Result<Description> {
     each_session!(session, session, P => P::describe(&mut Limited(session)).await)
 }
 
-/// What [`status`] lacks so far; `None` for servers that count at once.
+/// What is still missing in [`status`]; `None` for servers whose counters are never late.
 pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>> {
     each_session!(session, session, P => P::unreported(&mut Limited(session)).await)
 }
@@ -60,7 +60,8 @@ pub async fn deferred_work(session: &mut AnySession, capabilities: &Capabilities
 }
 
 /// Does the work on `tables` (plain names in the session's database) that their engine needs after
-/// a load. It then waits for the remainder of a time, or until the server is quiet.
+/// a load. It then waits as `rest` says: for the remainder of a fixed time, or until the server is
+/// quiet.
 ///
 /// A server that others run (`owned == false`) keeps its global settings and its binary log. Only
 /// statistics are collected there, and the report says so. An owned server's settings are restored
@@ -78,8 +79,8 @@ pub async fn settle(
     each_session!(session, session, P => product::settle::<P>(session, capabilities, tables, rest, owned).await)
 }
 
-/// Deletes the binary logs if the server keeps any and `capabilities` allow it. Returns whether it
-/// did.
+/// Deletes the binary logs if the server keeps any and `capabilities` allow it. The result says
+/// whether it did.
 pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) -> Result<bool> {
     if !capabilities.drops_binlog {
         return Ok(false);
@@ -136,15 +137,15 @@ pub struct Room {
     pub setting: &'static str,
 }
 
-/// Connections that the server accepts; `None` where there is no server, or it does not report the
-/// number.
+/// Number of connections that the server accepts; `None` where there is no server, or it does not
+/// report the number.
 pub async fn connection_room(session: &mut AnySession) -> Option<Room> {
     let probe = each_session!(session, _session, P => P::ROOM);
     room(session, probe).await
 }
 
-/// Prepared statements that the server holds for all connections together; `None` where it has no
-/// such limit.
+/// Number of prepared statements that the server keeps for all connections together; `None` where
+/// it has no such limit.
 pub async fn prepared_room(session: &mut AnySession) -> Option<Room> {
     let probe = each_session!(session, _session, P => P::PREPARED_ROOM);
     room(session, probe).await
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sqlite_tells_its_plan_or_why_it_has_none() {
+    async fn sqlite_explains_a_statement_or_says_why_it_cannot() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
         let options = sqlite::SqliteFile { path, pragmas: Vec::new(), busy_timeout: Duration::from_secs(1) };

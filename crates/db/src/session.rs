@@ -86,7 +86,7 @@ pub trait Session {
     fn execute(&mut self, statement: Statement, params: &[Param]) -> impl Future<Output = Result<Answer>>;
 
     /// Lets the server free what it keeps for a prepared statement, which must not be executed
-    /// again. An embedded database keeps only a text.
+    /// again. An embedded database keeps only a text, so this does nothing there.
     fn forget(&mut self, _statement: Statement) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
@@ -104,7 +104,7 @@ pub fn first_i64(cells: &Cells) -> Option<i64> {
 }
 
 impl AnySession {
-    /// What the connection agreed on; `None` for plaintext.
+    /// The encryption that the connection agreed on; `None` for plaintext.
     pub fn encryption(&self) -> Option<Encryption> {
         each_session!(self, session, P => Connection::encryption(session))
     }
@@ -159,8 +159,8 @@ impl AnySession {
         }
     }
 
-    /// Removes the time limits that the server's own settings put on this session's statements. The
-    /// session makes checks that are not part of the measurement.
+    /// Removes the time limits that the server's own settings put on this session's statements.
+    /// This is for sessions that make checks outside the measurement.
     pub async fn lift_own_limits(&mut self) -> Result<()> {
         for sql in each_session!(self, _session, P => P::LIFT_OWN_LIMITS) {
             permitted(self.query(sql.as_bytes()).await)?;

@@ -208,7 +208,7 @@ impl UnixStream {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let mut ready = ready!(self.writer()?.poll_write_ready(cx))?;
                     ready.clear_ready();
-                    // There is space by now, or the next wait ends when there is.
+                    // There may be space by now. If not, the next wait ends when there is.
                     match write(self.reader.get_ref()) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         other => return Poll::Ready(other),
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_server_with_a_full_backlog_is_waited_for() {
+    async fn a_client_waits_for_a_server_with_a_full_backlog() {
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("s");

@@ -15,10 +15,10 @@ use crate::files::{self, Catalogue, Entry, Partial, Source, check_name};
 use crate::scratch::probe;
 use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin, inventory};
 
-/// Puts the server for `entry` into `servers_dir/NAME`, starts it once and keeps its answers in its
-/// server entry. An existing server is not fetched again. It is asked if no one has asked it in its
-/// current state. `log` gets a sentence for each thing that takes a while. After an error the
-/// fetched files are removed, but a server that existed before stays.
+/// Puts the server for `entry` into `servers_dir/NAME`, probes it and keeps its answers in its
+/// server entry. An existing server is not fetched again, and it is probed only if its current
+/// program was not probed before. `log` gets a sentence for each thing that takes a while. After an
+/// error the fetched files are removed, but a server that existed before stays.
 pub fn get(
     entry: &Entry,
     servers_dir: &Path,
@@ -43,19 +43,19 @@ pub fn get(
             let source = "found in the servers folder".to_owned();
             ServerEntry { origin: ServerOrigin::Found, source, answer: None }
         }
-        (false, _) => bring(entry, folder, cancel, log)?,
+        (false, _) => fetch_or_link(entry, folder, cancel, log)?,
     };
     log(&format!("{}: starting it once, to ask what it can do", entry.name));
     let asked = if cancel.load(Ordering::Relaxed) {
         Err(Error::Cancelled { what: format!("getting {}", entry.name) })
     } else {
-        first_answer(entry, &place)
+        first_probe(entry, &place)
     };
     keep(folder, &entry.name, server_entry, asked, !is_there)
 }
 
-/// Keeps the answers from the server `name` in its server entry. A new server that did not answer
-/// is removed.
+/// Keeps the answers from the server `name` in its server entry. A new server whose probe failed is
+/// removed.
 pub(super) fn keep(
     folder: &Path,
     name: &str,
@@ -78,9 +78,9 @@ pub(super) fn keep(
     }
 }
 
-/// Puts what the entry names into the folder. The server entry is written first, so that a dbdyno
-/// that is killed in between leaves nothing of unknown origin.
-fn bring(
+/// Puts what the entry names into the folder. The server entry is written first, so that a killed
+/// dbdyno leaves nothing of unknown origin.
+fn fetch_or_link(
     entry: &Entry,
     folder: &Path,
     cancel: &AtomicBool,
@@ -99,7 +99,7 @@ fn bring(
     Ok(server_entry)
 }
 
-fn first_answer(entry: &Entry, place: &Path) -> Result<ProbeAnswer, Error> {
+fn first_probe(entry: &Entry, place: &Path) -> Result<ProbeAnswer, Error> {
     let base = Base::open(place).map_err(|source| does_not_run(&entry.name, source))?;
     check_version(entry, &base)?;
     probe(&base).map_err(|source| does_not_run(&entry.name, source))
@@ -122,7 +122,7 @@ pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
 }
 
 pub(super) fn link(target: &Path, place: &Path) -> Result<(), Error> {
-    // This comes before the link, so that errors name the folder itself.
+    // The base directory is opened before the link exists, so that errors name the folder itself.
     let base = Base::open(target)?;
     std::os::unix::fs::symlink(&base.path, place).map_err(Error::io("cannot link", place))
 }
@@ -145,9 +145,9 @@ pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives the server in `base_dir` the name `name`: starts it once, asks it about itself, and makes
-/// a link to it in `servers_dir`. The base directory itself does not change. `log` gets a sentence
-/// before the start. A server that was added before under that name is asked again.
+/// Gives the server in `base_dir` the name `name`. This makes a link to it in `servers_dir` and
+/// probes it. The base directory itself does not change. `log` gets a sentence before the probe. A
+/// server that was added before under that name is probed again.
 pub fn add(
     name: &str,
     base_dir: &Path,
@@ -185,8 +185,8 @@ pub fn add(
 }
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno fetched for it. The
-/// base directory of an added server stays. `log` gets a sentence when it has to wait. It refuses
-/// while a server runs from it.
+/// base directory of an added server stays. `log` gets a sentence if this has to wait for another
+/// dbdyno. It fails while a process runs from fetched files.
 pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<ServerEntry, Error> {
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, place) = (&locked.path, locked.path.join(name));
@@ -222,7 +222,7 @@ fn running_from(base_dir: &Path) -> Option<u32> {
     })
 }
 
-/// Interval between two attempts to lock a folder in which others work.
+/// Interval between two attempts to lock a folder that another process has locked.
 const POLL: Duration = Duration::from_millis(100);
 
 /// A servers folder that no other process changes while the value lives.
@@ -234,7 +234,7 @@ pub(super) struct Locked {
 
 impl Locked {
     /// Makes the folder if it is missing, waits for its lock, and removes what a killed dbdyno has
-    /// left in it. `log` gets a sentence when it has to wait for others.
+    /// left in it. `log` gets a sentence if this has to wait for another dbdyno.
     pub(super) fn open(
         servers_dir: &Path,
         cancel: &AtomicBool,
@@ -279,9 +279,9 @@ mod tests {
     }
 
     #[test]
-    fn what_dbdyno_got_goes_and_what_others_put_there_stays() {
-        let desk = tempfile::tempdir().unwrap();
-        let folder = desk.path().join("servers");
+    fn a_fetched_server_is_removed_and_one_that_others_put_there_stays() {
+        let work = tempfile::tempdir().unwrap();
+        let folder = work.path().join("servers");
         put(&folder, "got", Some(ServerOrigin::Got));
         put(&folder, "found", Some(ServerOrigin::Found));
         put(&folder, "foreign", None);
@@ -295,36 +295,36 @@ mod tests {
     }
 
     #[test]
-    fn of_an_added_server_only_the_link_goes() {
-        let desk = tempfile::tempdir().unwrap();
-        let folder = desk.path().join("servers");
-        put(desk.path(), "own", None);
+    fn only_the_link_to_an_added_server_is_removed() {
+        let work = tempfile::tempdir().unwrap();
+        let folder = work.path().join("servers");
+        put(work.path(), "own", None);
         put(&folder, "other", None);
-        std::os::unix::fs::symlink(desk.path().join("own"), folder.join("mine")).unwrap();
+        std::os::unix::fs::symlink(work.path().join("own"), folder.join("mine")).unwrap();
         ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None }
             .write(&folder, "mine")
             .unwrap();
         remove("mine", &folder, &mut |_| {}).unwrap();
-        assert!(desk.path().join("own/bin/mysqld").exists());
+        assert!(work.path().join("own/bin/mysqld").exists());
         assert!(fs::symlink_metadata(folder.join("mine")).is_err() && !folder.join("mine.toml").exists());
     }
 
     #[test]
-    fn no_name_leads_out_of_the_folder() {
-        let desk = tempfile::tempdir().unwrap();
-        let folder = desk.path().join("servers");
-        put(desk.path(), "own", Some(ServerOrigin::Got));
+    fn no_name_reaches_outside_the_folder() {
+        let work = tempfile::tempdir().unwrap();
+        let folder = work.path().join("servers");
+        put(work.path(), "own", Some(ServerOrigin::Got));
         for name in ["../own", "..", ".", "", "/own"] {
             assert!(matches!(remove(name, &folder, &mut |_| {}), Err(Error::NotInFolder { .. })), "{name}");
         }
-        assert!(desk.path().join("own/bin/mysqld").exists());
+        assert!(work.path().join("own/bin/mysqld").exists());
     }
 
     #[test]
     fn a_server_from_which_a_process_runs_stays() {
-        let desk = tempfile::tempdir().unwrap();
-        put(desk.path(), "used", Some(ServerOrigin::Got));
-        let program = desk.path().join("used/bin/mysqld");
+        let work = tempfile::tempdir().unwrap();
+        put(work.path(), "used", Some(ServerOrigin::Got));
+        let program = work.path().join("used/bin/mysqld");
         // A separate process writes the file. The kernel runs no program that is open for writing
         // anywhere, and a process that another test starts meanwhile inherits this process's open
         // files.
@@ -335,17 +335,17 @@ mod tests {
             .unwrap();
         assert!(copied.success());
         let mut process = std::process::Command::new(&program).arg("60").spawn().unwrap();
-        let refused = remove("used", desk.path(), &mut |_| {});
+        let refused = remove("used", work.path(), &mut |_| {});
         process.kill().unwrap();
         process.wait().unwrap();
         let message = refused.unwrap_err().to_string();
         assert!(message.contains(&format!("process {} runs from", process.id())), "{message}");
-        remove("used", desk.path(), &mut |_| {}).unwrap();
-        assert!(!desk.path().join("used").exists());
+        remove("used", work.path(), &mut |_| {}).unwrap();
+        assert!(!work.path().join("used").exists());
     }
 
     #[test]
-    fn the_second_to_come_reports_that_it_waits_and_can_be_stopped() {
+    fn a_second_process_reports_that_it_waits_and_can_be_cancelled() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = AtomicBool::new(false);
         let first = Locked::open(folder.path(), &cancel, &mut |_| {}).unwrap();

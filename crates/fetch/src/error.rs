@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// An error in this crate. No message ever contains a password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An error from the server itself: its base directory, its start or its files.
+    /// An error with the server itself: its base directory, its start or its files.
     #[error(transparent)]
     Server(#[from] dbdyno_db::server::Error),
 

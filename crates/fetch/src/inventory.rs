@@ -24,21 +24,21 @@ pub struct ListedServer {
     pub here: Option<Here>,
 }
 
-/// A server in the servers folder.
+/// A server's installation in the servers folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Here {
     /// Its base directory, with links resolved.
     pub base_dir: PathBuf,
-    /// Its origin; `None` when no one has asked dbdyno to look at it.
+    /// Its origin; `None` when it has no server entry that can be read.
     pub origin: Option<ServerOrigin>,
-    /// What it answered when it was started once; `None` when it was not, or when its program has
+    /// What it answered when it was probed; `None` when it was not probed, or when its program has
     /// changed since.
     pub answer: Option<ProbeAnswer>,
     pub problem: Option<String>,
 }
 
-/// Everything in `catalogue`, in its order, then the other servers in `servers_dir`. It runs
-/// programs only for their `--version`, and only for servers that have not been asked.
+/// Lists everything in `catalogue`, in its order, then the other servers in `servers_dir`. It runs
+/// programs only for their `--version`, and only for servers that have not been probed.
 pub fn inventory(servers_dir: &Path, catalogue: &Catalogue) -> Vec<ListedServer> {
     let mut there = list(servers_dir);
     there.extend(server_entry_names(servers_dir));
@@ -121,7 +121,7 @@ pub fn find_named(name: &str) -> Result<Base, Error> {
 
 /// How to get the server `name`, or which names are similar.
 fn how_to_get(name: &str, there: &[String]) -> String {
-    // Errors in the user's own catalogue are left to the commands that are about it.
+    // Errors in the user's own catalogue are reported by the commands that are about the catalogue.
     let entries = Catalogue::read().map_or_else(|_| catalogue(), |catalogue| catalogue.entries);
     if entries.iter().any(|entry| entry.name == name) {
         return format!("`dbdyno servers get {name}` gets it, as does `dbdyno run --get`");
@@ -131,7 +131,7 @@ fn how_to_get(name: &str, there: &[String]) -> String {
 }
 
 /// Highest number of names that a message suggests.
-const OFFERED: usize = 4;
+const MAX_SUGGESTIONS: usize = 4;
 
 /// What to try instead of `name`, for the end of a message: similar names among `known`, and the
 /// command that lists all.
@@ -145,9 +145,9 @@ pub(crate) fn suggestions<'a>(name: &str, known: impl IntoIterator<Item = &'a st
     }
 }
 
-/// The known names for the version that is meant, newest first. If there are none, these are the
-/// names that need the fewest edits, closest first and sorted when equal. None needs more edits
-/// than a third of its letters.
+/// Finds the known names for the version that `name` means, newest first. If there are none, it
+/// finds the names that need the fewest edits, closest first and in alphabetical order when equal.
+/// No name needs more edits than a third of its letters.
 fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();
@@ -163,7 +163,7 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a 
         };
         of_version.sort_by_key(|name| std::cmp::Reverse(numbers(name)));
         of_version.dedup();
-        of_version.truncate(OFFERED);
+        of_version.truncate(MAX_SUGGESTIONS);
         return of_version;
     }
     let mut suggestions: Vec<(usize, &str)> = known
@@ -174,12 +174,12 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a 
     suggestions.sort();
     suggestions.dedup();
     let best = suggestions.first().map_or(0, |(edits, _)| *edits);
-    // Names with many more edits than the best one are not meant.
+    // Names that need many more edits than the best one are unlikely to be meant.
     suggestions
         .into_iter()
         .filter(|(edits, _)| *edits <= best + 1)
         .map(|(_, other)| other)
-        .take(OFFERED)
+        .take(MAX_SUGGESTIONS)
         .collect()
 }
 
@@ -189,7 +189,7 @@ mod tests {
     use crate::by_name;
 
     #[test]
-    fn the_catalogue_comes_first_and_what_is_broken_is_shown_with_its_fault() {
+    fn the_catalogue_comes_first_and_broken_servers_are_shown_with_their_problem() {
         let folder = tempfile::tempdir().unwrap();
         let catalogue = Catalogue { entries: vec![by_name("mysql-8.0.31").unwrap()], own_file: None };
         std::os::unix::fs::symlink("/nowhere/base", folder.path().join("mine")).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_catalogue_is_got_and_others_offer_what_is_near() {
+    fn a_name_in_the_catalogue_can_be_got_and_others_get_suggestions() {
         let there = ["mariadb-10.1.23", "mysql-8.0.31"].map(str::to_owned);
         insta::assert_snapshot!(how_to_get("mysql-8.0.99", &there), @"suggestions: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
         assert_eq!(
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_names_come_first_and_far_ones_not_at_all() {
+    fn the_most_similar_names_come_first_and_others_are_left_out() {
         let known = ["mysql-5.5.9", "mysql-8.0.31", "mysql-8.0.33", "mariadb-10.11.5", "pg-18.6"];
         assert_eq!(nearest("mysql-8.0.32", known), ["mysql-8.0.31", "mysql-8.0.33"]);
         assert_eq!(nearest("PG-18.6", known), ["pg-18.6"]);

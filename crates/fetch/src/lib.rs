@@ -1,7 +1,7 @@
-//! The servers folder and the actions of `dbdyno servers`: get, add, probe, list, start as a scratch
-//! server, remove.
+//! The servers folder and the actions of `dbdyno servers`. A server can be fetched, added, probed,
+//! listed, started as a scratch server, and removed.
 //!
-//! [`Catalogue`] lists what can be fetched (`servers.toml`, and the user's own file).
+//! [`Catalogue`] lists what can be fetched. It is read from `servers.toml` and the user's own file.
 
 mod actions;
 mod error;

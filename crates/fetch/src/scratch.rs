@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use crate::ProbeAnswer;
 use crate::server_entry::fingerprint;
 
-/// Prefix for the folders' names, by which a forgotten one is found again.
+/// Prefix for the folders' names. By it dbdyno finds folders that a killed dbdyno has left.
 const PREFIX: &str = "dbdyno-scratch-";
 
 /// The file that is locked while its folder is in use.
@@ -42,7 +42,8 @@ pub struct ScratchOptions {
 /// A running server with fresh data. Dropping the value stops it and removes the data.
 #[derive(Debug)]
 pub struct ScratchServer {
-    // The fields are dropped in this order: the server, its data, the lock on them.
+    // The fields are dropped in this order: the server, the folder with its data, the folder's
+    // lock.
     pub server: Server,
     folder: TempDir,
     _lock: Flock<File>,
@@ -52,8 +53,8 @@ pub struct ScratchServer {
 
 impl ScratchServer {
     /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, otherwise `/tmp`)
-    /// and starts the server on it. The private unix socket is the only way in. First it removes
-    /// what a killed dbdyno has left there.
+    /// and starts the server on it. The server accepts connections only on its private unix socket.
+    /// First this removes what a killed dbdyno has left in the folder for temporary files.
     pub fn start(base: &Base, options: &ScratchOptions) -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         sweep(&parent);
@@ -101,8 +102,8 @@ impl ScratchServer {
     }
 }
 
-/// Marks `folder` as in use. The lock is taken before the file gets its name, so that no one takes
-/// the folder for a forgotten one.
+/// Marks `folder` as in use. The file is locked before it gets its final name, so that no other
+/// dbdyno takes the folder for a stale one.
 fn lock(folder: &Path) -> Result<Flock<File>, Error> {
     let (new, path) = (folder.join("lock.new"), folder.join(LOCK));
     let cannot = || Error::io("cannot lock", new.clone());
@@ -113,8 +114,8 @@ fn lock(folder: &Path) -> Result<Flock<File>, Error> {
     Ok(lock)
 }
 
-/// Removes this user's folders whose dbdyno was killed. Those in use are locked. What cannot be
-/// removed stays, because it does no harm.
+/// Removes this user's folders whose dbdyno was killed. Folders in use are locked, so they stay. A
+/// folder that cannot be removed stays too, because it does no harm.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let own = nix::unistd::geteuid().as_raw();
@@ -126,7 +127,7 @@ fn sweep(parent: &Path) {
         }
         let Ok(file) = File::open(folder.join(LOCK)) else { continue };
         let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
-        // This waits until a server that outlives its dbdyno by a moment has ended.
+        // A server may outlive its dbdyno by a moment. The removal waits until it has ended.
         if remove_data(&folder.join("data")).is_ok() {
             let _ = fs::remove_dir_all(&folder);
         }
@@ -135,17 +136,17 @@ fn sweep(parent: &Path) {
 
 const ROCKSDB: &str = "ha_rocksdb.so";
 
-/// Starts the server in `base`, probes it and stops it. Its data is made for this and removed.
+/// Starts the server in `base` on fresh data, probes it, stops it and removes the data.
 pub(crate) fn probe(base: &Base) -> Result<ProbeAnswer, Error> {
     let scratch = start(base)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Error::io("cannot make an event loop to talk to", &base.path))?;
-    let asked = runtime.block_on(talk(&scratch, base));
+    let answers = runtime.block_on(query_server(&scratch, base));
     let start_ms = u64::try_from(scratch.start_time.as_millis()).unwrap_or(u64::MAX);
     scratch.stop()?;
-    let (description, abilities) = asked?;
+    let (description, abilities) = answers?;
     let settings = settings(&description);
     let Description { product, version_text: version, .. } = description;
     let program = fingerprint(&base.path).unwrap_or_default();
@@ -157,7 +158,7 @@ pub fn probe_embedded() -> Result<(String, String, BTreeMap<String, String>), Er
     let failed =
         |source: DbError| Error::Database { what: format!("asking {}", Family::EMBEDDED.name()), source };
     let cannot = || Error::io("cannot make a folder in", std::env::temp_dir());
-    // The folder is removed even if this process is killed.
+    // If this process is killed, the next dbdyno removes the folder.
     let runtime_dir = RuntimeDir::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot())?;
     let database_server = Family::EMBEDDED.open_file(runtime_dir.path(), &[], true).map_err(failed)?;
@@ -186,7 +187,7 @@ fn start(base: &Base) -> Result<ScratchServer, Error> {
     ScratchServer::start(base, &ScratchOptions::default())
 }
 
-async fn talk(scratch: &ScratchServer, base: &Base) -> Result<(Description, Abilities), Error> {
+async fn query_server(scratch: &ScratchServer, base: &Base) -> Result<(Description, Abilities), Error> {
     let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title), source };
     let mut session = scratch.database_server().connect().await.map_err(failed)?;
     let description = describe(&mut session).await.map_err(failed)?;
@@ -208,15 +209,15 @@ pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Candidates, with the best one first.
+/// Candidates for the client program, with the best one first.
 fn programs(base: &Base) -> Vec<PathBuf> {
     let (folder, names) = base.family.clients(base);
     let own = names.iter().map(|name| folder.join(name));
     own.chain(names.iter().filter_map(|name| find_in_path(name))).collect()
 }
 
-/// What the program prints as its version. Old builds have clients that need libraries which no
-/// longer exist; those print none.
+/// What the program prints as its version. The result is `None` for a client that does not run, as
+/// in old builds that need libraries that no longer exist.
 fn version(program: &Path) -> Option<String> {
     let output = ask(calling(program).arg("--version")).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_builds_own_client_goes_before_that_of_the_machine() {
+    fn the_builds_own_client_comes_before_the_machines() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, script: &str| write_program(&folder.path().join("bin").join(name), script);
         put("mysqld", "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'");

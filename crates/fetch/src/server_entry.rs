@@ -1,8 +1,8 @@
-//! The entry for a server in the servers folder. It records where the server is from, and what it
-//! answered when it was started once.
+//! The entry for a server in the servers folder. It records where the server comes from, and what
+//! it answered when it was probed.
 //!
-//! The server entry for `NAME` is the file `NAME.toml` next to it. It is also the marker without
-//! which dbdyno removes nothing.
+//! The server entry for `NAME` is the file `NAME.toml` next to it. dbdyno removes no server without
+//! a server entry.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbd
 pub struct ServerEntry {
     pub origin: ServerOrigin,
     pub source: String,
-    /// `None` until the server has been started once.
+    /// The answers; `None` until the server has been probed.
     pub answer: Option<ProbeAnswer>,
 }
 
@@ -38,15 +38,15 @@ pub enum ServerOrigin {
     Found,
 }
 
-/// What a server answered when it was started once.
+/// What a server answered when it was probed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
     /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
     pub product: String,
     /// The version as the server writes it: `10.11.19-MariaDB-0+deb12u1`.
     pub version: String,
-    /// Size and modification time of the server's program. A program that differs has not been
-    /// asked.
+    /// Size and modification time of the server's program. If they differ, the answers are from
+    /// another program.
     pub program: String,
     /// Time for making a data directory and starting, up to the first answer, in milliseconds.
     pub start_ms: u64,
@@ -91,8 +91,8 @@ impl ServerEntry {
         }
     }
 
-    /// What the server in `base_dir` answered, if it was asked for its settings and its program has
-    /// not changed since.
+    /// What the server in `base_dir` answered, if the probe included its settings and its program
+    /// has not changed since.
     pub fn current_answer(&self, base_dir: &Path) -> Option<&ProbeAnswer> {
         let is_whole = |answer: &&ProbeAnswer| !answer.settings.is_empty();
         let answer = self.answer.as_ref().filter(is_whole)?;
@@ -100,8 +100,8 @@ impl ServerEntry {
     }
 }
 
-/// What the server `name` in the servers folder answered when it was started once. The result is
-/// `None` when it was not asked, or when its program has changed since.
+/// What the server `name` in the servers folder answered when it was probed. The result is `None`
+/// when it was not probed, or when its program has changed since.
 pub fn answer_of(servers_dir: &Path, name: &str) -> Option<ProbeAnswer> {
     let server_entry = ServerEntry::read(servers_dir, name).ok()??;
     server_entry.current_answer(&servers_dir.join(name)).cloned()
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_a_text_that_people_can_read_and_reads_back() {
+    fn an_entry_is_readable_text_and_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         server_entry("1 byte").write(folder.path(), "a").unwrap();
         assert_eq!(ServerEntry::read(folder.path(), "a").unwrap(), Some(server_entry("1 byte")));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_until_the_program_is_built_anew() {
+    fn an_answer_counts_until_the_program_is_built_again() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("bin/mysqld");
         fs::create_dir(folder.path().join("bin")).unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_damaged_is_named() {
+    fn the_error_for_a_damaged_entry_names_it() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.toml"), "origin = \"stolen\"\n").unwrap();
         let message = ServerEntry::read(folder.path(), "a").unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! One live connection: received bytes, the job in progress, and bytes to send.
+//! One live connection. It has the received bytes, the job in progress, and the bytes to send.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(crate) enum Life {
 pub(crate) struct Job {
     task: Task,
     pub(crate) since: Instant,
-    /// The time that it should take, apart from freezes.
+    /// The time that the job should take, apart from freezes.
     pub(crate) programmed: Duration,
     /// CPU time that is still to be burnt.
     pub(crate) burn_left: Duration,
@@ -43,15 +43,15 @@ impl Job {
 enum Task {
     Login,
     Answer(StatementRequest, StatementFault),
-    /// A statement for which nothing is programmed.
-    Aside(StatementRequest),
-    /// The second half of an answer.
+    /// The job answers a statement for which nothing is programmed.
+    Unprogrammed(StatementRequest),
+    /// The job sends the second half of an answer.
     Rest(Output),
-    /// The job only sends what is in the output, which a freeze may delay.
-    Hold,
+    /// The job only sends what is in the output. It exists because a freeze may delay that.
+    SendOutput,
 }
 
-/// Statements that were answered but whose answers are not fully written.
+/// Statements whose answers are complete in the output but not yet fully written to the socket.
 #[derive(Debug, Clone, Copy)]
 struct Unwritten {
     count: u64,
@@ -66,7 +66,8 @@ pub(crate) struct ClientConnection {
     /// Whether it counts against the connection limit.
     pub(crate) admitted: bool,
     session: Session,
-    /// Bytes of an incomplete message, and bytes after the job in progress.
+    /// Received bytes that are not parsed yet, because the message is incomplete or a job is in
+    /// progress.
     input: Vec<u8>,
     output: Output,
     pub(crate) job: Option<Job>,
@@ -74,7 +75,7 @@ pub(crate) struct ClientConnection {
     unwritten: Option<Unwritten>,
     /// Whether there may be bytes in the socket.
     pub(crate) readable: bool,
-    /// Whether the client will send no more than what is in the socket.
+    /// Whether the client has closed its side, so that no bytes follow those in the socket.
     pub(crate) hung_up: bool,
     /// Whether the socket is full.
     pub(crate) blocked: bool,
@@ -108,14 +109,13 @@ impl ClientConnection {
         }
     }
 
-    /// Continues as far as it can: parses the input, answers, writes, reads. `room` is the buffer
-    /// for reads.
-    pub(crate) fn go_on(&mut self, script: &Script, stats: &mut Stats, room: &mut [u8]) -> Life {
+    /// Parses the input, answers, writes and reads until the connection must wait.
+    pub(crate) fn go_on(&mut self, script: &Script, stats: &mut Stats, read_buffer: &mut [u8]) -> Life {
         let mut now = Instant::now();
         loop {
             if !self.input.is_empty() {
                 let input = std::mem::take(&mut self.input);
-                let used = self.take_apart(&input, now, script, stats);
+                let used = self.parse_input(&input, now, script, stats);
                 self.input = input;
                 self.input.drain(..used);
             }
@@ -135,7 +135,7 @@ impl ClientConnection {
             if !self.readable {
                 return Life::Waits;
             }
-            let length = match self.stream.read(room) {
+            let length = match self.stream.read(read_buffer) {
                 Ok(0) => return Life::Over,
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -147,21 +147,21 @@ impl ClientConnection {
             };
             now = Instant::now();
             stats.received_bytes += length as u64;
-            // A short read has emptied the socket, and the kernel will report new bytes. It has
-            // already reported an end, so another read is needed for that.
-            self.readable = length == room.len() || self.hung_up;
+            // A short read has emptied the socket, and the kernel will report new bytes. If it has
+            // already reported the end, it will not do so again, so another read must find it.
+            self.readable = length == read_buffer.len() || self.hung_up;
             if self.input.is_empty() {
-                let used = self.take_apart(&room[..length], now, script, stats);
-                self.input.extend_from_slice(&room[used..length]);
+                let used = self.parse_input(&read_buffer[..length], now, script, stats);
+                self.input.extend_from_slice(&read_buffer[used..length]);
             } else {
-                self.input.extend_from_slice(&room[..length]);
+                self.input.extend_from_slice(&read_buffer[..length]);
             }
         }
     }
 
-    /// Parses messages in `input` until it ends or something takes time. Returns the number of
-    /// bytes that are finished.
-    fn take_apart(&mut self, input: &[u8], now: Instant, script: &Script, stats: &mut Stats) -> usize {
+    /// Parses messages in `input` until it ends or one of them takes time. The result is the number
+    /// of bytes that were parsed.
+    fn parse_input(&mut self, input: &[u8], now: Instant, script: &Script, stats: &mut Stats) -> usize {
         let mut at = 0;
         while self.job.is_none() && !self.closing && !self.output.is_full() {
             match self.session.next(&input[at..], &mut self.output) {
@@ -171,7 +171,7 @@ impl ClientConnection {
                     at += length;
                     count(stats, kind);
                     if kind != RequestKind::Part && script.freeze.is_some() {
-                        self.begin(Task::Hold, now, Duration::ZERO, script, stats);
+                        self.begin(Task::SendOutput, now, Duration::ZERO, script, stats);
                     }
                 }
                 ParsedInput::Login(length) => {
@@ -187,7 +187,7 @@ impl ClientConnection {
                     };
                     *number += 1;
                     if script.prepared_only && !work.prepared {
-                        self.begin(Task::Aside(work), now, Duration::ZERO, script, stats);
+                        self.begin(Task::Unprogrammed(work), now, Duration::ZERO, script, stats);
                         continue;
                     }
                     self.statements += 1;
@@ -231,8 +231,8 @@ impl ClientConnection {
                 stats.connections.logged_in += 1;
             }
             Task::Rest(rest) => self.output.put_rest(rest),
-            Task::Hold => {}
-            Task::Aside(work) => self.session.answer(work, &mut self.output),
+            Task::SendOutput => {}
+            Task::Unprogrammed(work) => self.session.answer(work, &mut self.output),
             Task::Answer(work, StatementFault::None) => {
                 self.session.answer(work, &mut self.output);
                 self.answered(job.since, job.programmed);
@@ -249,7 +249,7 @@ impl ClientConnection {
             }
             Task::Answer(work, StatementFault::Half) => {
                 stats.faults.half_answers += 1;
-                self.halve(work, script);
+                self.answer_half(work, script);
             }
         }
     }
@@ -261,8 +261,9 @@ impl ClientConnection {
         }
     }
 
-    /// Answers, but keeps the second half back.
-    fn halve(&mut self, work: StatementRequest, script: &Script) {
+    /// Answers with the first half. A new job sends the second half later, or the connection
+    /// closes.
+    fn answer_half(&mut self, work: StatementRequest, script: &Script) {
         let before = self.output.len();
         self.session.answer(work, &mut self.output);
         let rest = self.output.split_off(before + (self.output.len() - before) / 2);
@@ -277,8 +278,8 @@ impl ClientConnection {
     }
 
     fn write(&mut self, stats: &mut Stats) -> io::Result<()> {
-        let held = self.job.as_ref().is_some_and(|job| matches!(job.task, Task::Hold));
-        if held || self.output.is_empty() {
+        let must_wait = self.job.as_ref().is_some_and(|job| matches!(job.task, Task::SendOutput));
+        if must_wait || self.output.is_empty() {
             return Ok(());
         }
         let (done, sent) = self.output.send(&self.stream)?;

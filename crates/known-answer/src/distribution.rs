@@ -15,7 +15,7 @@ const FORM: &str = "none, constant 200us, uniform 100us 300us, exponential 200us
 /// Largest sigma for a lognormal delay. At 3 the mean is 90 medians.
 const LARGEST_SIGMA: f64 = 3.0;
 
-/// Upper limit for a delay, however unlucky the draw.
+/// Upper limit for a delay. A draw beyond it counts as this delay.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A distribution of delays.
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_the_mean_and_the_quantiles_of_the_formulas() {
+    fn draws_have_the_mean_and_the_quantiles_that_the_formulas_give() {
         for text in ALL {
             let distribution = read(text);
             let mut random: Vec<Duration> =
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_quantiles_are_those_of_the_tables() {
+    fn normal_quantiles_are_those_in_published_tables() {
         for (probability, expected) in [
             (0.5, 0.0),
             (0.25, -0.674_489_750_196_081_7),

@@ -1,6 +1,6 @@
-//! Programmed faults: errors, disconnects and half answers, each at known statements, and freezes,
-//! which are times in which the server serves nothing. Work in progress stalls during a freeze and
-//! continues afterwards.
+//! Programmed faults. Errors, disconnects and half answers hit known statements. A freeze is a time
+//! in which the server serves nothing. Work in progress stalls during a freeze and continues
+//! afterwards.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,10 +39,10 @@ pub struct Refusal {
     pub when: Occurrence,
 }
 
-/// Answers that are sent only by half.
+/// Half answers. The server sends the first half and then either pauses or closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Half {
-    /// Every nth statement of a connection is hit.
+    /// A connection's every nth statement is hit.
     pub every: u64,
     /// The pause before the other half; `None` closes the connection instead.
     pub stall: Option<Duration>,
@@ -147,7 +147,7 @@ impl Freeze {
     /// When work that takes `service` and begins at `begin` is done. Both times count from the
     /// origin.
     pub(crate) fn done_at(&self, begin: Duration, service: Duration) -> Duration {
-        // The calculation uses a clock that runs only outside freezes.
+        // `worked` and `end` are on a clock that runs only outside freezes.
         let first = self.first_at;
         let worked = if begin < first {
             begin
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn work_stands_still_while_it_freezes() {
+    fn work_stalls_during_a_freeze() {
         let freeze = "200ms every 10s";
         assert_eq!(done(freeze, 0, 5), 5);
         assert_eq!(done(freeze, 9_990, 5), 9_995);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_freeze_and_a_first_one_at_another_time() {
+    fn a_freeze_can_come_once_or_begin_at_another_time() {
         assert_eq!(done("200ms at 3s", 2_999, 2), 3_201);
         assert_eq!(done("200ms at 3s", 3_300, 60_000), 63_300);
         assert_eq!(done("200ms every 10s at 1s", 999, 2), 1_201);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_never_goes_out_inside_a_freeze_and_no_work_is_lost() {
+    fn no_answer_is_sent_during_a_freeze_and_no_work_is_lost() {
         let freeze = read("3ms every 10ms at 4ms");
         let step = Duration::from_micros(100);
         for begin in (0..500).map(|n| step * n) {

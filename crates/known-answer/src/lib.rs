@@ -8,10 +8,10 @@
 //! other. A [`Script`] says what the server should do, and its truth (the mean, the quantiles, the
 //! delay of the nth statement) is computed. [`Stats`] says what the server really did.
 //!
-//! Threads share nothing while they serve. Each waits with epoll for the connections that it was
-//! given. It has a timer queue for what is due, with the earliest entry first. In the last 80 µs
-//! before something is due, the thread does not sleep but looks for new requests, so that answers
-//! are sent within microseconds of their time.
+//! Each thread serves its own connections, for which it waits with epoll. Its timer queue has the
+//! work that is due later, with the earliest entry first. In the last 80 µs before an entry is due,
+//! the thread does not sleep but polls for new requests, so that answers are sent within
+//! microseconds of their time.
 
 mod connection;
 mod distribution;

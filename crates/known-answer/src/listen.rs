@@ -1,5 +1,5 @@
-//! The address on which a server listens: makes the socket and removes it again. A client's socket
-//! is a [`Stream`], unix or TCP.
+//! The address on which a server listens, the socket that listens there, and the sockets of
+//! connected clients. All of them are unix or TCP sockets.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -39,14 +39,15 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Listens and returns the exact address. A socket file on which no one listens is replaced.
+    /// Listens and returns the exact address. An existing socket file on which no one listens is
+    /// replaced.
     pub(crate) fn bind(listen: &Listen, protocol: Protocol) -> Result<(Self, Listen), Error> {
         let failed = |source| Error::Listen { address: listen.to_string(), source };
         match listen {
             Listen::Unix(path) => {
                 let in_folder = protocol == Protocol::Postgres && path.is_dir();
                 let path = if in_folder { path.join(POSTGRES_SOCKET) } else { path.clone() };
-                make_room(&path)?;
+                remove_dead_socket(&path)?;
                 let listener = UnixListener::bind(&path).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
                 Ok((Self::Unix(listener), Listen::Unix(path)))
@@ -87,15 +88,15 @@ impl AsFd for Listener {
     }
 }
 
-/// Removes a socket file that a dead server has left.
-fn make_room(path: &Path) -> Result<(), Error> {
+/// Removes a socket file that a dead server has left. Any other file in its place is an error.
+fn remove_dead_socket(path: &Path) -> Result<(), Error> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
         return Err(Error::NotASocket { path: path.to_owned() });
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // What cannot be removed is reported when the socket is made.
+            // A file that cannot be removed makes the later `bind` fail, which reports the problem.
             let _ = std::fs::remove_file(path);
             Ok(())
         }
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_that_answers_is_not_taken_away_and_a_dead_one_is() {
+    fn a_socket_that_answers_is_kept_and_a_dead_one_is_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         let listen = Listen::Unix(path.clone());
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_not_taken_away() {
+    fn a_file_that_is_no_socket_is_kept() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         std::fs::write(&path, "precious").expect("written");
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_gets_a_postgres_socket_and_port_0_a_port() {
+    fn a_folder_gets_a_postgres_socket_and_port_0_becomes_a_free_port() {
         let folder = tempfile::tempdir().expect("a folder");
         let bound = Listener::bind(&Listen::Unix(folder.path().to_owned()), Protocol::Postgres);
         assert_eq!(bound.expect("bound").1, Listen::Unix(folder.path().join(".s.PGSQL.5432")));

@@ -10,6 +10,7 @@ use crate::output::Output;
 use crate::protocol::{ParsedInput, RequestKind, StatementRequest};
 use crate::statement::{StatementKind, question_marks, statement_kind};
 
+/// Size limit for a client's message in bytes, headers included.
 const LARGEST_MESSAGE: usize = 64 << 20;
 
 /// First byte of each command.
@@ -38,7 +39,7 @@ enum Phase {
     Ready,
 }
 
-/// One connection. It numbers its answers' packets on from the request's.
+/// One connection. An answer's packets continue the numbers of the request's packets.
 #[derive(Debug)]
 pub(crate) struct MysqlSession {
     phase: Phase,
@@ -74,7 +75,7 @@ impl MysqlSession {
 
     pub(crate) fn next(&mut self, input: &[u8], answers: &MysqlAnswers, output: &mut Output) -> ParsedInput {
         if self.phase == Phase::Ready {
-            // This is the load path: a message in one packet is read from the input without a copy.
+            // This is the load path. It reads a message in a single packet without copying it.
             if let [l0, l1, l2, number, rest @ ..] = input {
                 let length = usize::from(*l0) | usize::from(*l1) << 8 | usize::from(*l2) << 16;
                 if length < MAX_PAYLOAD {
@@ -85,7 +86,7 @@ impl MysqlSession {
             }
         }
         let mut joined = Vec::new();
-        match whole(input, &mut joined) {
+        match join_packets(input, &mut joined) {
             Err(TooLarge) => {
                 Packets::new(output.bytes(), 0).error(1153, "08S01", "Got a packet bigger than 64 MiB");
                 ParsedInput::Close
@@ -248,13 +249,13 @@ fn index(body: &[u8]) -> Option<usize> {
     (u32::from_le_bytes(*id) as usize).checked_sub(1)
 }
 
-/// A message is larger than this server accepts.
+/// The error for a message that is larger than this server accepts.
 #[derive(Debug)]
 struct TooLarge;
 
-/// Joins the packets in the first message in `input`, if it is complete. Returns its last packet's
-/// number, and its bytes including headers.
-fn whole(input: &[u8], joined: &mut Vec<u8>) -> Result<Option<(u8, usize)>, TooLarge> {
+/// Joins the packets of the first message in `input`, if it is complete. The result is the last
+/// packet's number, and the message's bytes including headers.
+fn join_packets(input: &[u8], joined: &mut Vec<u8>) -> Result<Option<(u8, usize)>, TooLarge> {
     let mut at = 0;
     let number = loop {
         let Some(&[l0, l1, l2, number]) = input.get(at..at + HEADER) else { return Ok(None) };
@@ -299,7 +300,7 @@ impl MysqlAnswers {
         Self { rows, columns, bytes, forms: Default::default() }
     }
 
-    /// The answer's bytes. Its first packet has the number `number`, which is 1 unless the request
+    /// The answer's bytes. Its first packet gets the number `number`, which is 1 unless the request
     /// took several packets.
     fn rows(&self, form: Form, number: u8) -> Arc<[u8]> {
         let index = usize::from(form.binary)
@@ -461,7 +462,7 @@ const MAX_PAYLOAD: usize = 0xff_ffff;
 const IN_TRANSACTION: u16 = 0x0001;
 const AUTOCOMMIT: u16 = 0x0002;
 
-/// The type `VAR_STRING`; its collation is utf8mb4_general_ci.
+/// The type `VAR_STRING`, with the collation utf8mb4_general_ci.
 const TEXT_TYPE: u8 = 0xfd;
 const TEXT_COLLATION: u16 = 45;
 /// The type `LONGLONG`, with the collation for values that are no text.
@@ -500,7 +501,7 @@ impl<'a> Packets<'a> {
             self.out.extend_from_slice(chunk);
             self.header(start, chunk.len());
             rest = after;
-            // Another chunk follows one with the full length, even if it is empty.
+            // Another packet follows one with the full length, even if it is empty.
             if chunk.len() < MAX_PAYLOAD {
                 return;
             }

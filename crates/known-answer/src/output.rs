@@ -4,21 +4,22 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An answer up to this size is copied behind the bytes that are sent before it.
+/// Size up to which an answer is copied behind the bytes that wait to be sent. Larger answers are
+/// sent from where they are.
 const COPIED: usize = 32 * 1024;
 
 /// The data that waits to be sent on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
-    /// How much of `bytes` has been sent.
+    /// Number of bytes at the start of `bytes` that have been sent.
     sent: usize,
     /// A large answer that follows `bytes`.
     large: Option<(Arc<[u8]>, Range<usize>)>,
 }
 
 impl Output {
-    /// The buffer for short answers. There must be no large one.
+    /// The buffer for short answers. No large answer may wait.
     pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
         debug_assert!(self.large.is_none(), "nothing may overtake a large answer");
         &mut self.bytes
@@ -64,14 +65,14 @@ impl Output {
         rest
     }
 
-    /// Puts `rest` after what waits. There must be no large answer.
+    /// Appends `rest` to the waiting bytes. No large answer may wait.
     pub(crate) fn put_rest(&mut self, rest: Self) {
         self.bytes().extend_from_slice(&rest.bytes[rest.sent..]);
         self.large = rest.large;
     }
 
-    /// Sends as much as the socket accepts. The result is `true` when nothing is left. The second
-    /// value counts the bytes sent.
+    /// Sends as much as the socket accepts. The first value is `true` when nothing is left. The
+    /// second one is the number of bytes sent.
     pub(crate) fn send(&mut self, mut stream: impl Write) -> io::Result<(bool, u64)> {
         let mut total = 0;
         loop {
@@ -92,11 +93,11 @@ impl Output {
                 Err(error) => return Err(error),
             };
             total += sent as u64;
-            self.gone(sent);
+            self.mark_sent(sent);
         }
     }
 
-    fn gone(&mut self, sent: usize) {
+    fn mark_sent(&mut self, sent: usize) {
         if self.sent < self.bytes.len() {
             self.sent += sent;
         } else if let Some((_, range)) = &mut self.large {

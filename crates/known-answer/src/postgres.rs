@@ -1,5 +1,5 @@
-//! The server side of PostgreSQL's protocol: the start of a connection, messages, statements and the
-//! programmed rows. It is written from the documentation and shares no code with the drivers.
+//! The server side of PostgreSQL's protocol: the start of a connection, messages, statements and
+//! the programmed rows. It is written from the documentation and shares no code with the drivers.
 //!
 //! Source: section "Message Formats" in the chapter "Frontend/Backend Protocol" of PostgreSQL's
 //! documentation.
@@ -11,6 +11,7 @@ use crate::output::Output;
 use crate::protocol::{ParsedInput, RequestKind, StatementRequest};
 use crate::statement::{Change, StatementKind, dollar_numbers, statement_kind};
 
+/// Size limit for a client's message in bytes, without the header.
 const LARGEST_MESSAGE: usize = 64 << 20;
 
 /// Transaction states, as they are reported to the client.
@@ -32,8 +33,8 @@ pub(crate) struct PostgresSession {
     turned_away: bool,
     logged_in: bool,
     transaction: u8,
-    /// Whether everything is skipped, after an error, until the client asks for the end of the
-    /// exchange.
+    /// Whether messages are skipped. After an error this is so until the client ends the exchange
+    /// with Sync.
     skipping: bool,
     statements: HashMap<Vec<u8>, Statement>,
     portals: HashMap<Vec<u8>, StatementKind>,
@@ -176,8 +177,8 @@ impl PostgresSession {
                 put_bare(output.bytes(), b'3');
                 Some(ParsedInput::Done(length, RequestKind::Close))
             }
-            // Flush needs nothing, because output is sent anyway. The others are late parts of a
-            // COPY, and passwords that no one asked for.
+            // Flush needs no work, because output is sent anyway. The others are late parts of a
+            // COPY, and passwords that no one requested.
             b'H' | b'd' | b'c' | b'f' | b'p' => part,
             _ => None,
         }
@@ -380,18 +381,18 @@ impl PostgresAnswers {
     }
 }
 
-/// Codes that may replace a protocol version.
+/// Codes that a first message may have in place of a protocol version.
 const CANCEL: u32 = 80_877_102;
 const TLS: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 
-/// Protocol version 3.0.
+/// The major number of protocol version 3.0.
 const MAJOR: u32 = 3;
 
 /// Longest first message that PostgreSQL accepts (`MAX_STARTUP_PACKET_LENGTH`).
-const LONGEST: usize = 10_000;
+const LONGEST_FIRST_MESSAGE: usize = 10_000;
 
-/// The parameters reported to clients, which depend on them or print them.
+/// The parameters that are reported to clients, because clients depend on them or print them.
 const PARAMETERS: &[(&str, &str)] = &[
     ("server_version", "15.0 (dbdyno known-answer)"),
     ("server_encoding", "UTF8"),
@@ -408,14 +409,14 @@ const PARAMETERS: &[(&str, &str)] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum First {
     More,
-    /// It asks for encryption. The answer is `N`, because there is none.
+    /// It requests encryption. The answer is `N`, because this server has none.
     Encryption(usize),
     Login {
         length: usize,
         /// Whether the client wants a later minor version than 3.0 and must be told the one in use.
         newer: bool,
     },
-    /// It wants to cancel something, or cannot be understood.
+    /// It requests a cancellation, or cannot be understood.
     Close,
 }
 
@@ -423,7 +424,7 @@ fn first(input: &[u8]) -> First {
     let Some(&[l0, l1, l2, l3, c0, c1, c2, c3]) = input.first_chunk::<8>() else { return First::More };
     let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
     let code = u32::from_be_bytes([c0, c1, c2, c3]);
-    if !(8..=LONGEST).contains(&length) {
+    if !(8..=LONGEST_FIRST_MESSAGE).contains(&length) {
         return First::Close;
     }
     if input.len() < length {
@@ -437,7 +438,7 @@ fn first(input: &[u8]) -> First {
     }
 }
 
-/// Appends the message that the minor version is 0 and that no option is known.
+/// Appends the message that says that the minor version is 0 and that no option is known.
 fn put_negotiation(out: &mut Vec<u8>) {
     put(out, b'v', |body| body.extend_from_slice(&[0, 3, 0, 0, 0, 0, 0, 0]));
 }

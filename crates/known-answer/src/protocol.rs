@@ -1,5 +1,5 @@
-//! The protocol that a server speaks, with the limits that it sets, and one connection's session in
-//! either protocol.
+//! The protocol that a server speaks, with the protocol's limits. A [`Session`] is one connection's
+//! state in either protocol.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Answers {
 pub(crate) enum Session {
     Mysql(mysql::MysqlSession, Arc<mysql::MysqlAnswers>),
     Postgres(Box<postgres::PostgresSession>, Arc<postgres::PostgresAnswers>),
-    /// There are too many connections, and the client has been told.
+    /// There are too many connections. The client has got the error.
     TurnedAway,
 }
 

@@ -1,10 +1,10 @@
-//! The script says what the server does. Its truth is available as pure functions.
+//! The script says what the server does. Pure functions compute what each connection and statement
+//! should get.
 //!
-//! Random draws are made by address: a draw is a pure function of (seed, connection, request,
-//! purpose), so a run's truth can be computed without observing the run. The mixing function is
-//! SplitMix64's (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014),
-//! applied once for each part of the address. It is written out here, so that no dependency can
-//! change it.
+//! A random draw is a pure function of its address (seed, connection, request, purpose), so what a
+//! run should show can be computed without observing the run. The mixing function is SplitMix64's
+//! (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014), applied
+//! once for each part of the address. It is written out here, so that no dependency can change it.
 
 use std::time::Duration;
 
@@ -156,6 +156,7 @@ macro_rules! serialized_as_text {
 
 serialized_as_text!(Distribution, Freeze, Refusal, Half);
 
+/// The increment in SplitMix64's published definition.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What a draw decides. Draws for different purposes are independent.
@@ -170,7 +171,7 @@ pub(crate) fn unit(seed: u64, connection: u64, request: u64, purpose: Purpose) -
     let bits = [purpose as u64, connection, request]
         .iter()
         .fold(seed, |state, part| mix(state.wrapping_add(part.wrapping_add(1).wrapping_mul(GOLDEN))));
-    // The half keeps 0 and 1 out, where quantile functions have poles.
+    // Adding 0.5 excludes 0 and 1, where quantile functions have poles.
     ((bits >> 11) as f64 + 0.5) * (1.0 / (1_u64 << 53) as f64)
 }
 
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_written_as_people_say_it_and_read_back() {
+    fn a_script_is_written_as_readable_text_and_read_back() {
         let script = Script {
             rows: 2,
             columns: 3,
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_fault_wins() {
+    fn a_disconnect_wins_over_a_half_answer_and_that_over_an_error() {
         let script = Script {
             error: Some("1213 every 2".parse().expect("an error")),
             half: Some("every 4".parse().expect("half answers")),
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_refused_with_advice() {
+    fn an_impossible_script_is_refused_with_advice() {
         let refuse = |script: Script, protocol| script.check(protocol).expect_err("a refusal").to_string();
         let error = |text: &str| Script { error: Some(text.parse().expect(text)), ..Script::default() };
         insta::assert_snapshot!(refuse(Script { rows: 1, columns: 0, bytes: 1, ..Script::default() }, Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_addresses_do_not_depend_on_each_other() {
+    fn draws_at_neighbouring_addresses_are_independent() {
         let correlation = |other: fn(u64) -> f64| {
             let sum: f64 =
                 (0..100_000).map(|n| (unit(1, 1, n, Purpose::Delay) - 0.5) * (other(n) - 0.5)).sum();

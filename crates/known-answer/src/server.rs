@@ -128,11 +128,11 @@ impl Handle {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.mailboxes.iter().for_each(Mailbox::ring);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has reported that itself.
+            // A thread that panicked has printed its own message.
             let _ = thread.join();
         }
         if let Some(path) = self.socket.take() {
-            // Someone may have removed it already.
+            // Someone may have removed the file already.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -153,7 +153,7 @@ fn check_cpus(cpus: &[usize]) -> Result<(), Error> {
     }
 }
 
-/// Pins the calling thread to `cpus`, or to none in particular when the list is empty.
+/// Pins the calling thread to `cpus`. With an empty list the thread keeps its CPUs.
 fn pin(cpus: &[usize]) -> nix::Result<()> {
     if cpus.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Recognises by a statement's first words what it asks for, and counts its parameters.
+//! Finds out from a statement's first words what it asks for, and counts its parameters.
 
 /// Bytes of a command tag that are kept. PostgreSQL's longest tag is `CREATE MATERIALIZED VIEW`.
 const LONGEST_TAG: usize = 32;
@@ -103,7 +103,8 @@ fn after<'a>(text: &'a [u8], end: &[u8]) -> &'a [u8] {
 
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
-    // A text that does not begin with a letter is no empty statement.
+    // A text that begins with another character than a letter is not empty, so that character is
+    // its word.
     text.split_at(if end == 0 { text.len().min(1) } else { end })
 }
 
@@ -114,22 +115,22 @@ pub(crate) fn question_marks(sql: &[u8]) -> u16 {
     count
 }
 
-/// Number of parameters written as `$1` and so on, which is the highest number.
+/// Number of parameters that are written as `$1`, `$2`, ... It is the highest of these numbers.
 pub(crate) fn dollar_numbers(sql: &[u8]) -> u16 {
-    let mut greatest = 0;
+    let mut highest = 0;
     each_plain_byte(sql, false, |rest| {
         if rest[0] == b'$' {
             let digits = rest[1..].iter().take_while(|byte| byte.is_ascii_digit());
             let number = digits
                 .fold(0_u32, |sum, digit| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0')));
-            greatest = greatest.max(u16::try_from(number).unwrap_or(u16::MAX));
+            highest = highest.max(u16::try_from(number).unwrap_or(u16::MAX));
         }
     });
-    greatest
+    highest
 }
 
-/// Calls `see` with the rest of `sql` from each byte outside quotes and comments. Within quotes, a
-/// backslash escapes the next byte in MySQL.
+/// Calls `see` for each byte outside quotes and comments, with the text from that byte on. With
+/// `backslash`, as in MySQL, a backslash within quotes escapes the next byte.
 fn each_plain_byte(mut sql: &[u8], backslash: bool, mut see: impl FnMut(&[u8])) {
     while let Some(&first) = sql.first() {
         sql = match first {
@@ -144,8 +145,8 @@ fn each_plain_byte(mut sql: &[u8], backslash: bool, mut see: impl FnMut(&[u8])) 
     }
 }
 
-/// The text after a quoted part. Doubled quotes need no care, because the second half is then
-/// quoted again.
+/// The text after a quoted part. Doubled quotes need no special case, because the second one begins
+/// another quoted part.
 fn after_quotes(text: &[u8], quote: u8, backslash: bool) -> &[u8] {
     let mut at = 0;
     while at < text.len() {
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_word_is_no_trouble() {
+    fn a_long_word_is_cut_off() {
         let word = [b'x'; 100];
         assert_eq!(Tag::new(&[b"CREATE", &word]).bytes().len(), LONGEST_TAG);
     }

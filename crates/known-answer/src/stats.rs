@@ -29,15 +29,15 @@ pub struct Stats {
     pub faults: Faults,
     pub received_bytes: u64,
     pub sent_bytes: u64,
-    /// CPU time burnt because the script asks for it, by the threads' own clocks. It is in seconds
-    /// in JSON.
+    /// CPU time that was burnt because the script says so, by the threads' own CPU clocks. JSON has
+    /// it in seconds.
     #[serde(rename = "burnt_seconds", serialize_with = "seconds")]
     pub burnt: Duration,
     /// The time that each answered statement should take: burn and delay, without freezes.
     pub programmed: AnswerTimes,
-    /// The time that it took, from the moment its last byte was read (or the previous answer was
-    /// sent) to the moment its answer was written. Half answers, and connections that were closed
-    /// instead, are not included.
+    /// The time that each answered statement took, from the moment its last byte was read (or the
+    /// previous answer was sent) to the moment its answer was written. Half answers, and statements
+    /// that were answered by closing the connection, are not included.
     pub actual: AnswerTimes,
     /// How much longer each statement took than programmed, because of freezes, its thread's other
     /// work, and the kernel. It shows how exact the server is.
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_threads_did_adds_up() {
+    fn the_statistics_of_threads_add_up() {
         let mut all = Stats::default();
         let mut one = Stats::default();
         one.requests.queries = 3;

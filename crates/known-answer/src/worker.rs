@@ -1,7 +1,8 @@
-//! One server thread: it waits for its connections and does what is due, the earliest first.
+//! One server thread. It waits for events on its connections and does what is due, the earliest
+//! first.
 //!
-//! Its [`TimerQueue`] holds the thread's due work, and a kernel timer wakes the thread. CPU time is
-//! burnt as the thread's own CPU clock measures it.
+//! Its [`TimerQueue`] has the work that is due later, and a kernel timer wakes the thread. CPU time
+//! is burnt as the thread's own CPU clock measures it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,45 +25,48 @@ use crate::protocol::{Answers, Session};
 use crate::stats::Stats;
 use crate::{Error, Script};
 
-/// Event numbers for everything but connections.
+/// Event numbers for everything but connections, whose events have the number of their slot.
 const TIMER: u64 = u64::MAX;
 const MAIL: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - 2;
 /// The timer queue's slot for accepting connections.
 const ACCEPT: usize = usize::MAX;
 
-/// Bytes that one read may take.
-const ROOM: usize = 64 * 1024;
+/// Size of the buffer for reads.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Longest burn without a look at anything else.
+/// Longest burn before the thread looks for other work.
 const BURN_SLICE: Duration = Duration::from_micros(50);
 
-/// Pause before another attempt, when file descriptors run out or a socket is full.
+/// Pause before another attempt when file descriptors have run out or a socket is full.
 const RETRY: Duration = Duration::from_millis(1);
 
+/// What all threads of a server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) script: Script,
     pub(crate) answers: Answers,
     pub(crate) stop: AtomicBool,
-    /// The moment from which freezes count. It is unset before the first statement.
+    /// The moment from which freezes count. It is unset until the server or the first statement
+    /// starts the clock.
     origin: OnceLock<Instant>,
     /// Number of connections that count against the limit.
     open: AtomicU64,
     pub(crate) mailboxes: Vec<Mailbox>,
 }
 
-/// How other threads reach this thread.
+/// How other threads reach one thread. They can give it a connection, wake it and read its
+/// statistics.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     bell: EventFd,
-    newcomers: Mutex<VecDeque<Newcomer>>,
+    newcomers: Mutex<VecDeque<AcceptedConnection>>,
     pub(crate) stats: Mutex<Stats>,
 }
 
 /// A connection that was just accepted.
 #[derive(Debug)]
-struct Newcomer {
+struct AcceptedConnection {
     stream: Stream,
     number: u64,
     admitted: bool,
@@ -76,7 +80,7 @@ impl Mailbox {
 
     /// Wakes the thread.
     pub(crate) fn ring(&self) {
-        // A full counter means that it was rung already.
+        // The write fails only when the counter is full. The thread then wakes anyway.
         let _ = self.bell.write(1);
     }
 }
@@ -91,8 +95,8 @@ impl Shared {
         Self { script, answers, stop, origin, open, mailboxes }
     }
 
-    /// When work that begins at `since` and takes `service` is done, including the freezes that hit
-    /// it.
+    /// The moment when work that begins at `since` and takes `service` is done. Freezes that hit
+    /// the work are included.
     fn due(&self, since: Instant, service: Duration) -> Instant {
         match (self.script.freeze, self.origin.get()) {
             (Some(freeze), Some(&origin)) => {
@@ -109,12 +113,12 @@ pub(crate) struct Worker {
     index: usize,
     epoll: Epoll,
     timer_queue: TimerQueue,
-    /// The listener; the first thread accepts for all.
+    /// The listener. Only the first thread has it, and accepts connections for all threads.
     listener: Option<Listener>,
     accepted: u64,
     connections: Vec<Option<Box<ClientConnection>>>,
     free: Vec<usize>,
-    room: Vec<u8>,
+    read_buffer: Vec<u8>,
     /// The connection whose burn was the last thing that this thread did, and the thread's CPU time
     /// then.
     burning: Option<(usize, Duration)>,
@@ -131,7 +135,7 @@ impl Worker {
         if let Some(listener) = &listener {
             epoll.add(listener, EpollEvent::new(edge, LISTENER)).map_err(failed)?;
         }
-        let (connections, free, room) = (Vec::new(), Vec::new(), vec![0; ROOM]);
+        let (connections, free, read_buffer) = (Vec::new(), Vec::new(), vec![0; READ_BUFFER_BYTES]);
         let burning = None;
         Ok(Self {
             shared,
@@ -142,7 +146,7 @@ impl Worker {
             accepted: 0,
             connections,
             free,
-            room,
+            read_buffer,
             burning,
         })
     }
@@ -193,10 +197,10 @@ impl Worker {
             if admitted {
                 self.shared.open.fetch_add(1, Ordering::Relaxed);
             }
-            let newcomer = Newcomer { stream, number: self.accepted, admitted };
+            let newcomer = AcceptedConnection { stream, number: self.accepted, admitted };
             stats.connections.accepted += 1;
             stats.connections.refused += u64::from(!admitted);
-            // Threads take turns.
+            // Threads take turns in getting connections.
             let thread = (self.accepted % self.shared.mailboxes.len() as u64) as usize;
             self.accepted += 1;
             if thread == self.index {
@@ -219,8 +223,8 @@ impl Worker {
         }
     }
 
-    fn welcome(&mut self, newcomer: Newcomer, stats: &mut Stats) {
-        let Newcomer { stream, number, admitted } = newcomer;
+    fn welcome(&mut self, newcomer: AcceptedConnection, stats: &mut Stats) {
+        let AcceptedConnection { stream, number, admitted } = newcomer;
         let Shared { script, answers, .. } = &*self.shared;
         let connection = ClientConnection::new(stream, number, admitted, |output| {
             Session::begin(answers, script, number, !admitted, output)
@@ -230,7 +234,7 @@ impl Worker {
             self.connections.len() - 1
         });
         if self.epoll.add(&connection.stream, event(slot, false)).is_err() {
-            return self.bury(slot, &connection, stats);
+            return self.remove(slot, &connection, stats);
         }
         self.go_on(slot, Box::new(connection), stats);
     }
@@ -246,14 +250,14 @@ impl Worker {
     /// Lets a connection continue, and records what it waits for.
     fn go_on(&mut self, slot: usize, mut connection: Box<ClientConnection>, stats: &mut Stats) {
         let was_blocked = connection.blocked;
-        let life = connection.go_on(&self.shared.script, stats, &mut self.room);
+        let life = connection.go_on(&self.shared.script, stats, &mut self.read_buffer);
         if life == Life::Over {
-            return self.bury(slot, &connection, stats);
+            return self.remove(slot, &connection, stats);
         }
         if connection.blocked != was_blocked {
             let changed = self.epoll.modify(&connection.stream, &mut event(slot, connection.blocked));
             if changed.is_err() {
-                return self.bury(slot, &connection, stats);
+                return self.remove(slot, &connection, stats);
             }
         }
         if let (Life::Works, Some(job)) = (life, &mut connection.job)
@@ -262,7 +266,7 @@ impl Worker {
             if job.is_statement() {
                 self.shared.origin.get_or_init(|| job.since);
             }
-            // A burn begins as soon as nothing is frozen.
+            // A burn begins at once, or at the end of a freeze.
             let wait = if job.burn_left.is_zero() { job.programmed } else { Duration::ZERO };
             job.ticket = Some(self.timer_queue.put(self.shared.due(job.since, wait), slot));
         }
@@ -285,7 +289,8 @@ impl Worker {
         }
     }
 
-    /// Burns CPU time for a job. The result is `None` when the job can be finished now.
+    /// Burns CPU time for a job, or postpones it while its socket is full. The result is `None`
+    /// when the job can be finished now.
     fn postponed(
         &mut self,
         connection: &mut ClientConnection,
@@ -303,8 +308,8 @@ impl Worker {
         } else if job.burn_left.is_zero() {
             return None;
         } else {
-            // If this thread did nothing else since the previous slice, the check in between
-            // belongs to the burn.
+            // If this thread did nothing else since the previous slice, its CPU time in between
+            // counts as burnt.
             let begin = self.burning.map_or_else(cpu_time, |(_, cpu_time)| cpu_time);
             let burnt = burn(begin, job.burn_left.min(BURN_SLICE));
             stats.burnt += burnt;
@@ -325,7 +330,7 @@ impl Worker {
     }
 
     /// Removes a connection. Its socket is closed when the caller drops it.
-    fn bury(&mut self, slot: usize, connection: &ClientConnection, stats: &mut Stats) {
+    fn remove(&mut self, slot: usize, connection: &ClientConnection, stats: &mut Stats) {
         if connection.admitted {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
         }
@@ -342,8 +347,8 @@ fn event(slot: usize, blocked: bool) -> EpollEvent {
     EpollEvent::new(flags, slot as u64)
 }
 
-/// The kernel wakes a thread some tens of microseconds late. The timer is therefore set earlier by
-/// this time, and the thread spins for the rest.
+/// Time by which the timer is set too early, because the kernel wakes a thread some tens of
+/// microseconds late. The thread spins for the rest.
 const SPIN: Duration = Duration::from_micros(80);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -364,7 +369,7 @@ enum Wait {
     Sleep,
 }
 
-/// Entries by time, and the timer.
+/// The entries, ordered by time, and the kernel timer that wakes the thread for the earliest.
 #[derive(Debug)]
 struct TimerQueue {
     entries: BinaryHeap<Reverse<TimerEntry>>,
@@ -405,7 +410,7 @@ impl TimerQueue {
         if wake <= now {
             return Wait::Spin;
         }
-        // A timer that fires too early costs less than setting it again each time.
+        // A timer that fires too early costs less than a new setting for each change.
         if self.armed.is_some_and(|armed| armed > now && armed <= wake) {
             return Wait::Sleep;
         }
@@ -425,8 +430,8 @@ impl AsFd for TimerQueue {
     }
 }
 
-/// Continues until this thread has used at least `wanted` of CPU time since its clock was at
-/// `begin`, and returns the amount. Time in which the thread did not run does not count.
+/// Spins until this thread has used at least `wanted` of CPU time since its CPU clock was at
+/// `begin`, and returns the time used. Time in which the thread did not run does not count.
 pub(crate) fn burn(begin: Duration, wanted: Duration) -> Duration {
     let mut used = Duration::ZERO;
     while used < wanted {
@@ -452,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_earliest_comes_first_and_nothing_before_its_time() {
+    fn the_earliest_entry_comes_first_and_none_before_its_time() {
         let mut timer_queue = TimerQueue::new().expect("a timer");
         assert_eq!(timer_queue.wait(), Wait::Sleep);
         let now = Instant::now();
@@ -470,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burn_uses_the_cpu_time_that_it_says() {
+    fn a_burn_uses_the_cpu_time_that_it_reports() {
         let wanted = Duration::from_micros(50);
         let before = cpu_time();
         let said: Duration = (0..200).map(|_| burn(cpu_time(), wanted)).sum();
@@ -480,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_thread_has_used_since_the_beginning_counts() {
+    fn cpu_time_that_was_used_since_the_begin_counts_as_burnt() {
         let begin = cpu_time();
         let before = burn(begin, Duration::from_micros(400));
         let used = burn(begin, Duration::from_micros(100));

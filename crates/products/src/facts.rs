@@ -12,11 +12,11 @@ use crate::{ALL, EMBEDDED, Product, Release, VariantKind};
 /// The column values in a query plan's row. `None` is NULL.
 pub type PlanRow = Vec<Option<String>>;
 
-/// A product family in words, numbers and pure functions. A fact that a family does not set is the
-/// one in [`FamilyFacts::UNKNOWN`].
+/// The facts about a product family, as texts, numbers and pure functions. A fact that a family
+/// does not set has its value from [`FamilyFacts::UNKNOWN`].
 #[derive(Debug)]
 pub struct FamilyFacts {
-    /// Name of the family's driver, which parity's data files also use.
+    /// Name of the family's driver. The parity check's data files use it too.
     pub name: &'static str,
     /// The family's products, in the order of tables.
     pub products: &'static [&'static Product],
@@ -37,19 +37,20 @@ pub struct FamilyFacts {
     pub socket_prefix: Option<&'static str>,
     /// Its own names for TLS options in addresses.
     pub tls_options: &'static [(&'static str, TlsOption)],
-    /// The kind of file that can hold the password for an address.
+    /// The kind of file that may contain the password for an address, for messages.
     pub password_file: &'static str,
-    /// Where else a user may be named, if not in the address.
+    /// The place other than the address where a user may be named, for messages.
     pub other_place_of_user: &'static str,
 
     /// The extension of its servers' option files.
     pub option_file_ending: &'static str,
-    /// Whether its servers ignore option files that all users can write.
+    /// Whether its servers ignore option files that every user may change.
     pub distrusts_writable_files: bool,
     /// Libraries that the vendor's builds take from the machine, each with its Debian package.
     pub libraries: &'static [(&'static str, &'static str)],
-    /// Processes that may outlive a server's killed first process and still write. The pair is
-    /// their program, and a file that every data directory has.
+    /// How to find processes that outlive a server's killed first process and may still write. The
+    /// pair has their program, and a file by which one of the family's data directories is
+    /// recognised.
     pub workers: Option<(&'static str, &'static str)>,
     /// The superuser on servers that dbdyno starts, who has no password.
     pub superuser: &'static str,
@@ -64,19 +65,20 @@ pub struct FamilyFacts {
     /// The option for connections that are reserved for superusers, and its default.
     pub reserved_connections: Option<(&'static str, u64)>,
 
-    /// Whether the server chooses a number itself where 0 is configured.
+    /// Whether the server chooses a number itself where the configured number is 0.
     pub zero_is_automatic: bool,
     /// Reads an option file as a server with this product and version does.
     pub lines: fn(&str, &Product, Release) -> Vec<ConfiguredLine>,
-    /// Turns the value that a setting with this name shows into the configuration's word for it.
+    /// Turns the value that the server shows for a setting into the configuration's word for it.
+    /// The first argument is the setting's name.
     pub word: Option<fn(&str, &str) -> String>,
-    /// Updates settings that follow the configured ones. The second argument has the settings
-    /// before that.
+    /// Updates the settings that depend on configured ones, as the server does. The second argument
+    /// has the settings as they were before the configuration was applied.
     pub follow: fn(&mut Settings, &Settings),
-    /// The nodes of a query plan from EXPLAIN, one text per node. Costs, row estimates and values
+    /// The nodes in a query plan from EXPLAIN, one text per node. Costs, row estimates and values
     /// are left out, because they differ from run to run.
     pub plan_nodes: fn(&[PlanRow]) -> Vec<String>,
-    /// Classes that combine more than one setting, by their names in parity's data files.
+    /// Classes that combine more than one setting, by their names in the parity check's data files.
     pub classes: &'static [(&'static str, Derive)],
 }
 

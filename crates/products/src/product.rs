@@ -13,7 +13,7 @@ pub struct Product {
     pub word: &'static str,
     /// The name that servers and records use. It is empty for an unknown product.
     pub name: &'static str,
-    /// Prefixes for its servers' names, as in `mariadb-10.11.5`. The catalogues' prefixes come
+    /// Prefixes for its servers' names, as in `mariadb-10.11.5`. The prefix in the catalogues comes
     /// first.
     pub prefixes: &'static [&'static str],
     /// The product whose options it shares where the data have none of its own.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_product_is_of_one_family_and_found_by_its_names() {
+    fn every_product_belongs_to_one_family_and_is_found_by_its_names() {
         for product in Product::all() {
             assert!(product.family().products.contains(&product), "{product}");
             assert_eq!(Product::named(product.name), product);

@@ -1,8 +1,9 @@
-//! Settings: the forms in which servers and option files write their values, when two values are
-//! equal, the lines of a configuration, and the facts in `known.toml`.
+//! Settings and their values. This file knows the forms in which servers and option files write
+//! values, and says when two values are equal. It also has the lines of a configuration and the
+//! facts in `known.toml`.
 //!
-//! Reading never fails. Whatever starts a server has been checked before, and a report must be
-//! possible for any record.
+//! Reading never fails. A configuration has been checked before a server starts with it, and a
+//! report must be possible for any record.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// pages and files.
 const SIZE_TOLERANCE: f64 = 0.05;
 
-// These words for commits hold for every product.
+// These words say when a commit is on the disk. Every product uses them.
 pub(crate) const SYNCED: &str = "synced";
 pub(crate) const LATER: &str = "synced within a second or so";
 pub(crate) const NEVER: &str = "never synced";
@@ -24,7 +25,7 @@ pub(crate) fn io_words(is_direct: bool) -> Value {
     Value::words(if is_direct { "O_DIRECT" } else { "page cache" })
 }
 
-/// What a setting, or several together, amount to.
+/// The meaning of a setting, or of several together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
@@ -153,7 +154,7 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// One line that sets something.
+/// One line in a configuration that sets something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfiguredLine {
     /// Line number, counted from 1.
@@ -217,7 +218,7 @@ fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String>
     }
     let mut longer = settings.keys().filter(|known| known.starts_with(name));
     match (longer.next(), longer.next()) {
-        // The servers accept a shortened name when it is the start of exactly one option.
+        // The servers accept a shortened name when exactly one option begins with it.
         (Some(only), None) if name.len() > 3 => Some(only.clone()),
         _ => None,
     }
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_one_setting_say_the_same_whatever_their_form() {
+    fn values_of_one_setting_are_equal_in_all_their_forms() {
         for (a, b) in [("1G", "1073741824"), ("'ON'", "1"), ("O_DIRECT", "o_direct"), ("5min", "300s")] {
             assert!(says_the_same(a, b), "{a} {b}");
         }
@@ -262,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_written_in_the_unit_that_shows_them_whole() {
+    fn sizes_are_written_in_the_largest_unit_that_gives_a_whole_number() {
         let texts = [0, 512, 8 << 10, 100_663_296, 1 << 30, (1 << 30) + 1, 3 << 29].map(size_text);
         assert_eq!(texts, ["0 B", "512 B", "8 KiB", "96 MiB", "1 GiB", "1.00 GiB", "1,536 MiB"]);
     }
 
     #[test]
-    fn a_size_rounded_to_a_chunk_is_like_what_it_was_rounded_from() {
+    fn a_size_is_like_the_one_from_which_it_was_rounded() {
         assert!(Value::Size(1000).is_like(&Value::Size(1050)));
         assert!(!Value::Size(1000).is_like(&Value::Size(1060)));
         assert!(Value::words("UTF-8").is_like(&Value::words("utf-8")));

@@ -1,4 +1,4 @@
-//! One variant for the parity check: its product and version, how it was configured, and its
+//! One variant for the parity check, with its product and version, its configuration, and its
 //! settings or their prediction.
 
 use std::cell::RefCell;
@@ -19,10 +19,9 @@ pub type Settings = BTreeMap<String, String>;
 pub enum Knowledge {
     /// The settings were read back from the running server.
     Effective,
-    /// The settings are predicted from what the build answered when it was fetched, and from its
-    /// configuration.
+    /// The settings are predicted from the build's answers to a probe, and from its configuration.
     Predicted,
-    /// The server was not read back, and its build was not asked.
+    /// The server's settings were not read back, and its build was not probed.
     Unknown,
     /// The server is none of the known products. Its settings were read back, but no rule says what
     /// they mean.
@@ -65,6 +64,7 @@ impl Planned {
     }
 }
 
+/// One variant for the parity check.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub name: String,
@@ -78,24 +78,24 @@ pub struct Subject {
     pub session: Settings,
     pub configured: Vec<ConfiguredLine>,
     pub knowledge: Knowledge,
-    /// The command that asks its build, where the build was not asked.
+    /// The command that probes its build, where the build was not probed.
     pub ask: String,
     /// Whether connections are encrypted; `None` where that is unknown.
     pub tls: Option<bool>,
     pub planned: Planned,
     pub is_external: bool,
-    /// The server that was read back, where it is none of the known products.
+    /// The running server, where it is none of the known products.
     pub foreign: Option<Foreign>,
 }
 
 impl Subject {
-    /// The value in the load's connections where they have their own, otherwise the server's.
+    /// The value in the load's connections where these have one, otherwise the server's.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.session.get(name).or_else(|| self.settings.get(name)).map(String::as_str)
     }
 
-    /// The lines that take effect, by the setting that each means. When several set the same one,
-    /// the last counts.
+    /// The configured lines that take effect, by the setting that each means. When several lines
+    /// set the same one, the last counts.
     pub fn configured_settings(&self) -> BTreeMap<String, (String, &ConfiguredLine)> {
         let read = self.configured.iter().filter(|line| line.is_read);
         read.filter_map(|line| {
@@ -110,14 +110,14 @@ impl Subject {
         read.any(|line| line.setting(&self.settings).is_some_and(|(name, _)| name == setting))
     }
 
-    /// Whether its configuration is on record. It is not for a server that others run.
+    /// Whether the record has the server's configuration. It does not for a server that others run.
     pub fn is_on_record(&self) -> bool {
         !self.is_external
     }
 }
 
-/// Reads one variant's settings and remembers which, so that each value can be called configured or
-/// default.
+/// Reads one variant's settings and remembers which were read, so that a value can be called
+/// configured or default.
 pub struct Reader<'a> {
     pub subject: &'a Subject,
     read: RefCell<Vec<String>>,

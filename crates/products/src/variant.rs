@@ -1,8 +1,6 @@
-//! What a variant says beyond its settings: the kind of server that it runs on, its storage engine,
-//! and the options that its product defines.
-//!
-//! The variant options are the table `options` in a variant, for which the product family defines
-//! types and checks.
+//! What a variant says beyond its settings: the kind of server on which it runs, its storage
+//! engine, and its options. The options are the table `options` in a variant, for which the product
+//! family defines types and checks.
 
 use std::path::PathBuf;
 
@@ -79,14 +77,14 @@ pub fn engine_name(word: &str) -> String {
 /// An option, and the text that completes a sentence beginning with the variant's name.
 type Mistake = (&'static str, String);
 
-/// A family's options, as a type that is read from the table.
+/// A family's options, as a type that is read from a variant's table `options`.
 pub trait TypedOptions: Default + DeserializeOwned + JsonSchema {
     /// Options that name a file.
     const FILES: &'static [&'static str] = &[];
     /// Options that are only for servers at addresses.
     const OF_ADDRESSES: &'static [&'static str] = &[];
 
-    /// What is wrong apart from types.
+    /// The first mistake that is not a wrong type.
     fn problem(&self) -> Option<Mistake> {
         None
     }
@@ -180,8 +178,8 @@ fn problem_of<T: TypedOptions>(options: Map<String, Value>) -> Result<Option<Mis
     Ok(options.problem())
 }
 
-/// Whether a text has only word characters, because it ends up in SQL or names an environment
-/// variable.
+/// Whether a text has only letters, digits and underscores. This is needed for texts that become
+/// part of SQL or name an environment variable.
 pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
@@ -193,7 +191,8 @@ mod tests {
     use super::*;
     use crate::ALL;
 
-    /// What is wrong with options for the family, on a server at an address or on another.
+    /// What is wrong with the options of a variant of this family. `is_address` says that its
+    /// server is at an address.
     fn problem(family: &str, options: Value, is_address: bool) -> String {
         let options = options.as_object().unwrap();
         let family = crate::FamilyFacts::named(family);
@@ -217,7 +216,7 @@ mod tests {
 
     /// All families share one table in a plan's schema.
     #[test]
-    fn no_option_is_of_two_families() {
+    fn no_option_belongs_to_two_families() {
         let names = |family: &&crate::FamilyFacts| {
             family.options.schemas(&mut SchemaGenerator::default()).into_iter().map(|(name, _)| name)
         };
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_options_of_addresses_are_options() {
+    fn the_lists_of_files_and_address_options_name_existing_options() {
         for family in ALL {
             let known = family.options.schemas(&mut SchemaGenerator::default());
             let named = family.options.files.iter().chain(family.options.of_addresses);

@@ -1,8 +1,8 @@
-//! Servers that speak a product's protocol but are another product. This module finds out which
-//! they are, from what they say, and what they can do, by probing.
+//! Servers that speak a product's protocol but are another product. This module identifies them by
+//! what they say about themselves, and probes them to find out what they can do.
 //!
-//! Known servers are rows in `known.toml`. None has its own code: the probes in [`probe`] find out
-//! where a server differs from the product.
+//! Known servers are rows in `known.toml`. None has its own code, because the probes in [`probe`]
+//! find out where a server differs from the product.
 
 mod probe;
 
@@ -15,7 +15,7 @@ use crate::product::{Texts, version_numbers};
 use probe::is_ability;
 
 /// Longest text that is kept as a version, in characters.
-const LONGEST: usize = 120;
+const LONGEST_VERSION: usize = 120;
 
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     #[derive(Deserialize)]
@@ -44,21 +44,21 @@ struct Known {
 }
 
 /// Text that replaces the server's message for a feature that was not probed.
-const BREAKS: &str = "not asked for, because the probe breaks this server";
+const NOT_PROBED: &str = "not asked for, because the probe breaks this server";
 
-/// What a server says about itself, from which dbdyno decides which one it is.
+/// What a server says about itself. It is enough to decide which server it is.
 #[derive(Debug)]
 pub(crate) struct Identification<'a> {
     /// The driver that asked the server.
     pub(crate) driver: &'static str,
     /// The product whose protocol the server speaks, for people.
     pub(crate) protocol: &'static str,
-    /// Its version at login and other texts about itself, with the most telling one first.
+    /// The server's version at login and other texts about itself, with the most telling one first.
     pub(crate) said: &'a [&'a str],
-    /// Values by the names of settings, and of functions without arguments.
+    /// Values of settings, and of functions without arguments, by their names.
     pub(crate) has: &'a Texts,
-    /// The product's name and its version, as text and numbers. It is set where all that the server
-    /// says about itself points to that product.
+    /// The product's name, and its version as text and as numbers. This is set where everything
+    /// that the server says about itself points to that product.
     pub(crate) own: Option<(&'static str, &'a str, [u32; 3])>,
     /// Whether the connection's number differs from the one at login. Then a proxy or pooler passes
     /// statements on.
@@ -92,8 +92,8 @@ pub struct Foreign {
     pub missing: Vec<(String, String)>,
 }
 
-/// Names of functions that distinguish the servers that `driver` may reach, for servers that may
-/// have them.
+/// Names of the settings and functions by which a server that speaks `driver`'s protocol is
+/// recognised.
 pub(crate) fn telling_names(driver: &str) -> impl Iterator<Item = &'static str> {
     let spoken = KNOWN.iter().filter(move |known| known.speaks.iter().any(|spoken| *spoken == driver));
     spoken.filter_map(|known| known.has.as_deref())
@@ -120,7 +120,7 @@ pub(crate) fn identify(identification: &Identification<'_>) -> Identity {
         // protocol's clients.
         let banner = format!("{} {text}", identification.said.first().unwrap_or(&""));
         let text = if text.contains(|sign: char| sign.is_ascii_digit()) { text } else { &banner };
-        let missing = known.breaks.iter().map(|name| (name.clone(), BREAKS.to_owned())).collect();
+        let missing = known.breaks.iter().map(|name| (name.clone(), NOT_PROBED.to_owned())).collect();
         let is_programmed = known.programmed;
         let found = Foreign { is_programmed, missing, ..foreign(&known.name, known.proxy) };
         return of(found, text, version);
@@ -166,12 +166,12 @@ fn first_numbers(text: &str) -> [u32; 3] {
     version_numbers(text.trim_start_matches(|sign: char| !sign.is_ascii_digit()))
 }
 
-/// Shortens a text to one line of bounded length without the compiler's name, because the text
-/// comes from an unknown server.
+/// Shortens a text to one line of bounded length without the compiler's name. The length must be
+/// bounded, because the text comes from an unknown server.
 fn shortened(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     let line = line.split(", compiled by").next().unwrap_or_default();
-    line.chars().take(LONGEST).collect()
+    line.chars().take(LONGEST_VERSION).collect()
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
 
     /// These are texts from real servers, in which the product's own version often comes first.
     #[test]
-    fn servers_are_called_what_they_call_themselves_and_never_as_the_product_that_they_imitate() {
+    fn a_server_is_called_by_its_own_name_and_not_by_the_product_that_it_imitates() {
         let mysql = |said: &[&str], has: &[(&str, &str)]| named("mysql", said, has, true);
         let postgres = |said: &[&str], has: &[(&str, &str)]| named("postgres", said, has, true);
         let aurora_pg =
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_behind_a_proxy_is_not_called_by_its_name_alone() {
+    fn the_name_of_a_product_behind_a_proxy_mentions_the_proxy() {
         let has = Texts::new();
         let said: &[&str] = &["PostgreSQL 15.19 on x86_64-pc-linux-gnu, compiled by gcc, 64-bit"];
         let own = Some(("PostgreSQL", "15.19", [15, 19, 0]));
@@ -283,12 +283,12 @@ mod tests {
     #[test]
     fn a_version_from_a_server_is_one_line_of_bounded_length() {
         let long = format!("1.2 {}\nmore", "x".repeat(500));
-        assert_eq!(shortened(&long).chars().count(), LONGEST);
+        assert_eq!(shortened(&long).chars().count(), LONGEST_VERSION);
         assert_eq!(shortened("Release Version: v7.5.0\nEdition: Community"), "Release Version: v7.5.0");
     }
 
     #[test]
-    fn every_row_has_a_driver_and_a_sign() {
+    fn every_known_server_has_a_driver_and_something_to_recognise_it_by() {
         for known in KNOWN.iter() {
             let is_spoken = |driver: &String| crate::Family::ALL.iter().any(|family| family.name() == driver);
             assert!(!known.speaks.is_empty() && known.speaks.iter().all(is_spoken), "{}", known.name);

@@ -13,7 +13,7 @@ use crate::{
 
 /// The tables that the probes use. The second one refers to the first.
 const TABLE: &str = "dbdyno_probe";
-const OTHER: &str = "dbdyno_probe_2";
+const SECOND_TABLE: &str = "dbdyno_probe_2";
 
 /// Time limit for one answer, which takes a server milliseconds. A server that does not answer gets
 /// no further probe.
@@ -23,14 +23,14 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 struct Ability {
     /// Name in records and for people.
     name: &'static str,
-    way: Way,
+    method: Method,
     /// What dbdyno does without the feature. It is empty where a workload that needs the feature
     /// must fail.
     without: fn(&mut Capabilities),
 }
 
 /// How a probe finds out whether a feature exists.
-enum Way {
+enum Method {
     /// Every one of these statements must succeed. The list is empty where the product itself lacks
     /// the feature.
     Statements(fn(&Capabilities) -> Vec<String>),
@@ -42,37 +42,39 @@ enum Way {
 }
 
 /// The features in the order in which dbdyno probes them. An index must exist before a probe hints
-/// at it, and a substitute for a missing feature is probed next.
+/// at it, and the substitute for a missing feature is probed right after that feature.
 const ABILITIES: &[Ability] = &[
     Ability {
         name: "transactions",
-        way: Way::Statements(|can| vec![can.begin_write.to_owned(), "COMMIT".to_owned()]),
+        method: Method::Statements(|can| vec![can.begin_write.to_owned(), "COMMIT".to_owned()]),
         without: |_| (),
     },
     Ability {
         name: "keys that the server fills in",
-        way: Way::Statements(|can| {
+        method: Method::Statements(|can| {
             vec![
-                format!("CREATE TABLE {OTHER} (a {}, b {})", can.auto_key, can.big_int),
-                format!("INSERT INTO {OTHER} (b) VALUES (1)"),
+                format!("CREATE TABLE {SECOND_TABLE} (a {}, b {})", can.auto_key, can.big_int),
+                format!("INSERT INTO {SECOND_TABLE} (b) VALUES (1)"),
             ]
         }),
         without: |_| (),
     },
     Ability {
         name: "a sequence for such keys",
-        way: Way::Statements(|can| match can.key_source {
-            KeySource::Sequence => vec![format!("ALTER SEQUENCE {OTHER}_a_seq RESTART WITH 10")],
+        method: Method::Statements(|can| match can.key_source {
+            KeySource::Sequence => vec![format!("ALTER SEQUENCE {SECOND_TABLE}_a_seq RESTART WITH 10")],
             KeySource::Table | KeySource::TableCounter => Vec::new(),
         }),
         without: |can| can.key_source = KeySource::Table,
     },
     Ability {
         name: "UNSIGNED and MAX_ROWS",
-        way: Way::Statements(|can| match can.unsigned {
+        method: Method::Statements(|can| match can.unsigned {
             true => vec![
-                format!("DROP TABLE IF EXISTS {OTHER}"),
-                format!("CREATE TABLE {OTHER} (a INTEGER UNSIGNED NOT NULL PRIMARY KEY) MAX_ROWS = 10"),
+                format!("DROP TABLE IF EXISTS {SECOND_TABLE}"),
+                format!(
+                    "CREATE TABLE {SECOND_TABLE} (a INTEGER UNSIGNED NOT NULL PRIMARY KEY) MAX_ROWS = 10"
+                ),
             ],
             false => Vec::new(),
         }),
@@ -80,7 +82,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "several indexes in one ALTER TABLE",
-        way: Way::Statements(|can| match can.index_ddl {
+        method: Method::Statements(|can| match can.index_ddl {
             IndexDdl::OneAlter => {
                 vec![format!("ALTER TABLE {TABLE} ADD INDEX dbdyno_b (b), ADD INDEX dbdyno_c (c)")]
             }
@@ -90,7 +92,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "indexes with ALTER TABLE",
-        way: Way::Statements(|can| match can.index_ddl {
+        method: Method::Statements(|can| match can.index_ddl {
             IndexDdl::AlterEach => vec![format!("ALTER TABLE {TABLE} ADD INDEX dbdyno_b (b)")],
             IndexDdl::OneAlter | IndexDdl::CreateEach => Vec::new(),
         }),
@@ -98,7 +100,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "indexes",
-        way: Way::Statements(|can| match can.index_ddl {
+        method: Method::Statements(|can| match can.index_ddl {
             IndexDdl::CreateEach => vec![format!("CREATE INDEX dbdyno_b ON {TABLE} (b)")],
             IndexDdl::OneAlter | IndexDdl::AlterEach => Vec::new(),
         }),
@@ -106,7 +108,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "index hints",
-        way: Way::Statements(|can| match can.index_hint {
+        method: Method::Statements(|can| match can.index_hint {
             IndexHint::None => Vec::new(),
             hint => vec![format!("SELECT a FROM {TABLE}{} WHERE b = 1", hint.words("dbdyno_b"))],
         }),
@@ -114,7 +116,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "DELETE with ORDER BY and LIMIT",
-        way: Way::Statements(|can| match can.delete_form {
+        method: Method::Statements(|can| match can.delete_form {
             DeleteForm::OrderLimit => vec![format!("DELETE FROM {TABLE} ORDER BY a LIMIT 1")],
             DeleteForm::InSubquery => Vec::new(),
         }),
@@ -122,12 +124,12 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "foreign keys",
-        way: Way::Statements(|can| match can.foreign_keys {
+        method: Method::Statements(|can| match can.foreign_keys {
             true => vec![
-                format!("DROP TABLE IF EXISTS {OTHER}"),
-                format!("CREATE TABLE {OTHER} (a {} NOT NULL PRIMARY KEY)", can.big_int),
-                format!("ALTER TABLE {OTHER} ADD FOREIGN KEY (a) REFERENCES {TABLE} (a)"),
-                format!("DROP TABLE {OTHER}"),
+                format!("DROP TABLE IF EXISTS {SECOND_TABLE}"),
+                format!("CREATE TABLE {SECOND_TABLE} (a {} NOT NULL PRIMARY KEY)", can.big_int),
+                format!("ALTER TABLE {SECOND_TABLE} ADD FOREIGN KEY (a) REFERENCES {TABLE} (a)"),
+                format!("DROP TABLE {SECOND_TABLE}"),
             ],
             false => Vec::new(),
         }),
@@ -135,7 +137,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "joins in the order of the text",
-        way: Way::Statements(|can| {
+        method: Method::Statements(|can| {
             let (words, before) = can.ordered_join;
             let select = format!("SELECT count(*) FROM {TABLE} x{words}{TABLE} y");
             [before.to_owned(), select].into_iter().filter(|sql| !sql.is_empty()).collect()
@@ -144,7 +146,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "vacuum",
-        way: Way::Statements(|can| match can.gather_statistics.strip_prefix("VACUUM") {
+        method: Method::Statements(|can| match can.gather_statistics.strip_prefix("VACUUM") {
             Some(_) => vec![format!("{} {TABLE}", can.gather_statistics)],
             None => Vec::new(),
         }),
@@ -155,7 +157,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "statistics of the optimiser",
-        way: Way::Statements(|can| match can.gather_statistics {
+        method: Method::Statements(|can| match can.gather_statistics {
             "" => Vec::new(),
             words => vec![format!("{words} {TABLE}")],
         }),
@@ -163,7 +165,7 @@ const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: PREPARED,
-        way: Way::Prepared,
+        method: Method::Prepared,
         without: |can| {
             can.text_queries_by_default = true;
             can.text_writes_by_default = true;
@@ -173,7 +175,7 @@ const ABILITIES: &[Ability] = &[
     // end either.
     Ability {
         name: "streamed rows",
-        way: Way::Stream,
+        method: Method::Stream,
         without: |can| can.row_stream = RowStream::PreparedRows,
     },
 ];
@@ -181,7 +183,7 @@ const ABILITIES: &[Ability] = &[
 /// Name of the feature without which a plan that uses prepared statements cannot run.
 const PREPARED: &str = "prepared statements";
 
-/// Name of a feature that has no probe of its own. Making the first table shows it.
+/// Name of a feature without a probe. Whether it exists shows when the first table is made.
 const ENGINE: &str = "the engine of a table";
 
 impl Capabilities {
@@ -212,14 +214,14 @@ impl Capabilities {
 
 impl DatabaseServer {
     /// Asks the server which product it is. If it is none of the known products,
-    /// [`Capabilities::foreign`] names it. The other capabilities are then what the server can do,
-    /// according to probes in this database.
+    /// [`Capabilities::foreign`] names it, and probes in this database set the other capabilities
+    /// to what the server can do.
     ///
     /// `names_engine` says that the plan names an engine for the tables. `is_ours` says that dbdyno
-    /// may make tables in the database. Otherwise it asks only which server it is.
+    /// may make tables in the database. If it may not, nothing is probed.
     ///
     /// # Errors
-    /// Fails without a connection, and for a server that can make no table at all.
+    /// It fails without a connection, and for a server that can make no table at all.
     pub async fn identify(&mut self, names_engine: bool, is_ours: bool) -> Result<()> {
         let mut session = self.connect_as("conductor").await?;
         let described = describe(&mut session).await;
@@ -237,25 +239,25 @@ impl DatabaseServer {
         if !is_proxy && !names_engine {
             self.capabilities.do_without(ENGINE);
         }
-        if is_ours { self.ask_for_abilities().await } else { Ok(()) }
+        if is_ours { self.probe_abilities().await } else { Ok(()) }
     }
 
-    async fn ask_for_abilities(&mut self) -> Result<()> {
-        let mut session = self.asker().await?;
+    async fn probe_abilities(&mut self) -> Result<()> {
+        let mut session = self.probe_session().await?;
         self.make_table(&mut session).await?;
-        let not_asked: Vec<String> = self.capabilities.lacks().map(str::to_owned).collect();
+        let not_probed: Vec<String> = self.capabilities.lacks().map(str::to_owned).collect();
         for ability in ABILITIES {
-            if not_asked.iter().any(|name| name == ability.name) {
+            if not_probed.iter().any(|name| name == ability.name) {
                 (ability.without)(&mut self.capabilities);
                 continue;
             }
             let can = self.capabilities.clone();
-            let Err(error) = ability.shown(self, &mut session, &can).await else { continue };
+            let Err(error) = ability.probe(self, &mut session, &can).await else { continue };
             self.note_missing(ability.name, &error);
             (ability.without)(&mut self.capabilities);
             // The probe may have left a transaction or a statement open.
             if error.class == Class::Lost {
-                session = self.asker().await.map_err(|mut after| {
+                session = self.probe_session().await.map_err(|mut after| {
                     let broken = format!("; the last probe was for {}: {error}", ability.name);
                     after.message.push_str(&broken);
                     after
@@ -269,7 +271,7 @@ impl DatabaseServer {
         Ok(())
     }
 
-    async fn asker(&self) -> Result<AnySession> {
+    async fn probe_session(&self) -> Result<AnySession> {
         let mut session = self.connect_to_stream("conductor").await?;
         session.limit_statements(Some(ANSWER_LIMIT));
         Ok(session)
@@ -301,22 +303,23 @@ impl DatabaseServer {
 }
 
 impl Ability {
-    async fn shown(
+    /// Fails where the probe shows that the server lacks the feature.
+    async fn probe(
         &self,
         database_server: &DatabaseServer,
         session: &mut AnySession,
         can: &Capabilities,
     ) -> Result<()> {
-        match self.way {
-            Way::Statements(statements) => {
+        match self.method {
+            Method::Statements(statements) => {
                 for sql in statements(can) {
                     session.query(sql.as_bytes()).await?;
                 }
                 Ok(())
             }
-            Way::Prepared => {
+            Method::Prepared => {
                 let sql = format!("SELECT a FROM {TABLE} WHERE a = ?");
-                let mut other = database_server.asker().await?;
+                let mut other = database_server.probe_session().await?;
                 let statement = session.prepare(&sql).await?;
                 let of_other = other.prepare(&sql).await?;
                 session.execute(statement, &[Param::Int(1)]).await?;
@@ -324,7 +327,7 @@ impl Ability {
                 other.close().await;
                 Ok(())
             }
-            Way::Stream => {
+            Method::Stream => {
                 let sql = match can.row_stream {
                     RowStream::LocalInfile => {
                         format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {TABLE} (a, b)")
@@ -347,7 +350,7 @@ pub(super) fn is_ability(name: &str) -> bool {
 
 /// Drops the tables, including those from an earlier run.
 async fn drop_tables(session: &mut AnySession) {
-    for table in [OTHER, TABLE] {
+    for table in [SECOND_TABLE, TABLE] {
         // A server that cannot drop a missing table reports the problem when the table is made.
         let _ = session.query(format!("DROP TABLE IF EXISTS {table}").as_bytes()).await;
     }
@@ -359,7 +362,7 @@ mod tests {
     use crate::{mysql, postgres};
 
     #[test]
-    fn each_ability_has_a_name_of_its_own_and_what_is_missing_is_done_without() {
+    fn each_ability_has_its_own_name_and_missing_ones_change_the_capabilities() {
         for (index, ability) in ABILITIES.iter().enumerate() {
             assert!(ABILITIES[..index].iter().all(|other| other.name != ability.name), "{}", ability.name);
         }

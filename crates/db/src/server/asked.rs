@@ -15,9 +15,9 @@ use nix::unistd::Pid;
 use crate::server::launch::ProcessGroup;
 
 /// Time limit for a program that only answers a query, such as the one for its version.
-const ASKED_LIMIT: Duration = Duration::from_secs(10);
-/// Bytes that are kept from each of the program's outputs.
-const ASKED_BYTES: usize = 64 << 10;
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Bytes that are kept from each of such a program's outputs.
+const ANSWER_BYTES: usize = 64 << 10;
 
 /// Interval between two checks whether the program has ended or should be stopped.
 const POLL: Duration = Duration::from_millis(5);
@@ -47,15 +47,18 @@ pub enum Unanswered {
     Cancelled,
 }
 
-/// Returns what a program prints that only answers a query, within [`ASKED_LIMIT`] and up to
-/// [`ASKED_BYTES`].
+/// Returns what a program prints that only answers a query. It must end within [`ANSWER_LIMIT`],
+/// and up to [`ANSWER_BYTES`] of each output are kept.
 pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
-    let bounds =
-        ProgramLimits { limit: Some(ASKED_LIMIT), kept_bytes: ASKED_BYTES, cancel: &AtomicBool::new(false) };
+    let bounds = ProgramLimits {
+        limit: Some(ANSWER_LIMIT),
+        kept_bytes: ANSWER_BYTES,
+        cancel: &AtomicBool::new(false),
+    };
     output(command, &bounds)
 }
 
-/// Runs `command` to its end within its bounds, with empty input. The command gets its own process
+/// Runs `command` to its end within `bounds`, with empty input. The command gets its own process
 /// group. The group's processes end with the command, with dbdyno, or at the time limit.
 pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Output, Unanswered> {
     let mut process_group = Some(ProcessGroup::start()?);
@@ -65,9 +68,9 @@ pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Outpu
     let (stdout, stderr) =
         (Kept::of(child.stdout.take(), bounds.kept_bytes), Kept::of(child.stderr.take(), bounds.kept_bytes));
     let ended = wait(&mut child, group, bounds);
-    // The group must end here, because processes left in it may hold the pipes open. The program
-    // itself is no child of the group's first process, so it stays as a zombie until it is waited
-    // for.
+    // The group must end here, because processes left in it may hold the pipes open. This also
+    // kills the program if it still runs. It is a child of this process, which must then wait for
+    // it.
     process_group.take();
     let status = match ended {
         Ok(Some(status)) => status,
@@ -95,7 +98,7 @@ fn wait(
         match (asked, bounds.limit) {
             (None, _) if bounds.cancel.load(Ordering::Relaxed) => {
                 asked = Some(Instant::now());
-                // A failure means that it has just ended.
+                // A failure means that the program has just ended.
                 let _ = killpg(Pid::from_raw(group), Signal::SIGTERM);
             }
             (None, Some(limit)) if begun.elapsed() > limit => return Err(Unanswered::Killed(limit)),
@@ -117,7 +120,7 @@ impl Kept {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&bytes);
         let reader = thread::spawn(move || {
-            let mut chunk = vec![0; ASKED_BYTES];
+            let mut chunk = vec![0; ANSWER_BYTES];
             let mut pipe = pipe;
             while let Some(pipe) = &mut pipe {
                 let read = match pipe.read(&mut chunk) {
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_comes_back_with_how_the_program_ended() {
+    fn the_output_comes_with_the_exit_status() {
         let asked = ask(&mut shell("echo out; echo err >&2; exit 3")).unwrap();
         assert_eq!(
             (asked.status.code(), &asked.stdout[..], &asked.stderr[..]),
@@ -170,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_begin_of_a_long_answer_is_kept() {
+    fn only_the_beginning_of_a_long_answer_is_kept() {
         let asked = within(Duration::from_secs(600), "yes | head -c 10000000; echo x >&2").unwrap();
         assert!(asked.status.success());
         assert_eq!((&asked.stdout[..], &asked.stderr[..]), (&b"y\ny\ny\ny\ny\n"[..], &b"x\n"[..]));
     }
 
     #[test]
-    fn a_program_that_prints_for_ever_is_killed_and_named_as_such() {
+    fn a_program_that_never_ends_is_killed_and_the_error_says_so() {
         for script in ["exec yes", "sleep 600", "trap '' TERM; while :; do sleep 0.01; done"] {
             let error = within(Duration::from_millis(100), script).unwrap_err().to_string();
             assert_eq!(error, "it did not end within 0 s and was killed", "{script}");
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_in_its_group_ends_with_it_and_does_not_delay_its_answer() {
+    fn processes_left_in_the_group_end_with_the_program_and_delay_no_answer() {
         let asked = ask(&mut shell("sleep 600 & echo $!")).unwrap();
         let pid: u32 = String::from_utf8(asked.stdout).unwrap().trim().parse().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);

@@ -1,6 +1,7 @@
-//! Server builds: unpacked or installed programs of a product and version, what each can do, and
-//! the servers folder that holds them. The functions of [`Family`] are what each database product
-//! must provide, so that dbdyno can start its servers or use their addresses.
+//! Server builds and the servers folder that holds them. A build is a set of unpacked or installed
+//! programs of one product and version, and its [`Abilities`] say what its server can do. The
+//! functions of [`Family`] are what each database product must provide, so that dbdyno can start
+//! its servers or use their addresses.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -173,8 +174,8 @@ impl Family {
         each_family!(self, P => P::FACTS)
     }
 
-    /// How sessions talk to their server, as a checked variant's `options` say. Reads the files
-    /// that these name.
+    /// How sessions talk to their server, as a checked variant's `options` say. This reads the
+    /// files that the options name.
     pub fn connection_settings(self, options: &Map<String, Value>) -> Result<ConnectionSettings, String> {
         each_family!(self, P => P::connection_settings(options))
     }
@@ -197,8 +198,8 @@ impl Family {
     }
 
     /// Makes sure that dbdyno may make and drop tables in `database`, on the server that `options`
-    /// names. The database in `options` does not matter. This never drops the database, and the
-    /// caller should not either: the caller drops only the tables that its workload names.
+    /// names. The database in `options` does not matter. This never drops the database. The caller
+    /// should not drop it either, but only the tables that its workload names.
     pub async fn take_ownership(self, options: &LoginOptions, database: &str) -> Result<Ownership, Error> {
         each_family!(self, P => P::take_ownership(options, database).await)
     }
@@ -220,7 +221,7 @@ impl Family {
         each_family!(self, P => P::built_in_engines(base))
     }
 
-    /// The plugin file that provides an engine which a build may lack.
+    /// The plugin file that provides an engine that a build may lack.
     pub fn engine_plugin(self, engine: &str) -> String {
         each_family!(self, P => P::engine_plugin(engine))
     }
@@ -230,14 +231,14 @@ impl Family {
         each_family!(self, P => P::is_engine(asked, found))
     }
 
-    /// Reads the user's option file at `path` as a `base` server does. Refuses settings that cannot
-    /// apply in dbdyno's data directories.
+    /// Reads the user's option file at `path` as a `base` server does. It refuses settings that
+    /// cannot apply in dbdyno's data directories.
     pub(crate) fn own_config(self, base: &Base, path: &Path) -> Result<OwnConfig, Error> {
         each_family!(self, P => P::own_config(base, path))
     }
 
-    /// [`Server::start`] in the caller's runtime directory, on fresh data or on what an earlier
-    /// start has left.
+    /// Does the same as [`Server::start`] in the caller's runtime directory, on fresh data or on
+    /// what an earlier start has left.
     pub fn start(self, runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
         each_family!(self, P => P::start(runtime_dir, spec, data))
     }
@@ -268,7 +269,7 @@ impl Family {
         each_family!(self, P => P::abilities(probe).await)
     }
 
-    /// Names of client programs, and the folder where a build has its own.
+    /// The folder where a build has its own client programs, and the names of such programs.
     pub fn clients(self, base: &Base) -> (PathBuf, &'static [&'static str]) {
         each_family!(self, P => P::clients(base))
     }
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_variable_goes_before_the_cache_folder_and_that_before_home() {
+    fn dbdynos_variable_comes_before_the_cache_folder_and_that_before_home() {
         let all = |name: &str| Some(PathBuf::from(format!("/{name}")));
         assert_eq!(servers_dir_of(all), Path::new("/DBDYNO_SERVERS"));
         let no_own = |name: &str| all(name).filter(|_| name != "DBDYNO_SERVERS");
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_there_lists_what_is() {
+    fn an_unknown_name_lists_the_servers_that_exist() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["mysql-8.0.31", "mariadb-10.1.23", "half.partial", "_dl"] {
             std::fs::create_dir_all(folder.path().join(name).join("bin")).unwrap();

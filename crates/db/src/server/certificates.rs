@@ -20,7 +20,7 @@ const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
 /// One authority, and the certificates that it has signed for a server and for the client. Every
 /// product gets ECDSA keys on P-256, so that handshakes cost the same. The certificates are kept in
-/// memory. Servers get them as files in their runtime directories, which are removed with them.
+/// memory. A server gets them as files in its runtime directory, and they are removed with it.
 /// Making them takes less than a millisecond. The authority's own key is dropped at once.
 #[derive(Debug, Clone)]
 pub struct Certificates {
@@ -54,12 +54,14 @@ impl Certificates {
         self.client.clone()
     }
 
-    /// What the server needs.
+    /// What the server needs: the authority to trust, its own certificate and that certificate's
+    /// key.
     pub fn for_server(&self) -> TlsPem {
         self.server.clone()
     }
 
-    /// Writes what the server needs into the new folder `folder`. Only its owner may read the key.
+    /// Writes what the server needs into the new folder `folder`. Only the files' owner may read
+    /// them.
     pub(crate) fn write(&self, folder: &Path) -> Result<CertificateFiles, Error> {
         let cannot = |path: &Path| Error::io("cannot write", path.to_path_buf());
         fs::create_dir_all(folder).map_err(cannot(folder))?;
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_trusts_them_and_only_the_owner_reads_the_servers_key() {
+    fn the_client_trusts_the_server_and_only_the_owner_reads_the_servers_key() {
         let certificates = Certificates::new("postgres").unwrap();
         for mode in [TlsMode::Prefer, TlsMode::Require, TlsMode::Verify] {
             Tls::of_pem(mode, &certificates.for_client()).unwrap().unwrap();
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn each_run_has_an_authority_of_its_own() {
+    fn each_run_has_its_own_authority() {
         let [one, other] = ["postgres", "postgres"].map(|user| Certificates::new(user).unwrap());
         assert_ne!(one.client.authorities, other.client.authorities);
     }

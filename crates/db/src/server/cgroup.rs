@@ -2,8 +2,8 @@
 //! included.
 //!
 //! dbdyno makes a group where its own process may make one. In version 1 that is below its own
-//! group. In version 2 it is next to it, because there a group with processes cannot pass
-//! controllers down. The limits of the groups above still apply.
+//! group. In version 2 it is below a group further up, because there a group with processes cannot
+//! pass controllers down. The limits of the groups above still apply.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,18 @@ use crate::server::process::{has_ended, own_marker};
 /// counter follow.
 const PREFIX: &str = "dbdyno-";
 
-/// Time to wait for a group to become empty: the kernel keeps it for a moment after its last
-/// process has ended.
-const EMPTYING: Duration = Duration::from_secs(10);
+/// Time limit for a group to become empty. The kernel refuses to remove it for a moment after its
+/// last process has ended.
+const EMPTYING_LIMIT: Duration = Duration::from_secs(10);
 
-/// More than the kernel charges to a group at once: one huge page, and what it charges ahead.
+/// A number of bytes that is larger than what the kernel charges to a group at once, which is one
+/// huge page and what it charges ahead.
 const CHARGE_BYTES: u64 = 4 << 20;
 
 /// Levels of nested groups in which dbdyno searches for groups that an earlier run left.
 const MAX_DEPTH: usize = 8;
 
+/// Number of groups that this process has made. It makes each group's name unique.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub(crate) fn size_text(bytes: u64) -> String {
     format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Where groups with a memory limit can be made.
+/// A place where groups with a memory limit can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CgroupParent {
     version: CgroupVersion,
@@ -126,8 +128,8 @@ impl Cgroup {
     }
 
     /// Words to put before a command, so that its process joins the group before it becomes the
-    /// command. The kernel charges memory to the group that the process was in when it used it, so
-    /// a server must not start elsewhere.
+    /// command. The kernel charges memory to the group in which the process was when it first used
+    /// the memory, so a server must not start in another group.
     pub fn entering(&self) -> Vec<String> {
         let members = self.folder.join("cgroup.procs").display().to_string();
         ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &members].map(str::to_owned).to_vec()
@@ -150,7 +152,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let deadline = Instant::now() + EMPTYING;
+        let deadline = Instant::now() + EMPTYING_LIMIT;
         // A group that cannot be removed now is removed at the next start.
         while fs::remove_dir(&self.folder).is_err() && self.folder.exists() && Instant::now() < deadline {
             sleep(Duration::from_millis(20));
@@ -159,7 +161,7 @@ impl Drop for Cgroup {
 }
 
 impl CgroupParent {
-    /// Finds where this process can limit memory. The error says what is missing for it.
+    /// Finds where this process can limit memory. The error says what is missing.
     fn find() -> Result<Self, String> {
         let read =
             |path: &str| fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"));
@@ -223,7 +225,7 @@ fn mounted(mountinfo: &str, own: &str, version: CgroupVersion) -> Option<Mounted
         is_ours.then_some(path)
     })?;
     // In a container the mount shows only a part of the hierarchy, while the path may start at the
-    // top.
+    // hierarchy's root.
     let below = Path::new(path).strip_prefix(&root).or(Path::new(path).strip_prefix("/")).ok()?;
     Some(Mounted { own: mount.join(below), mount })
 }
@@ -267,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hierarchies_are_found_as_machines_mount_them() {
+    fn the_hierarchies_are_found_where_machines_mount_them() {
         let hybrid = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
         let own = "4:memory:/user/x\n1:cpu,cpuacct:/\n0::/user.slice/x.scope\n";
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn in_version_2_the_nearest_group_above_that_hands_memory_down_is_taken() {
+    fn in_version_2_the_nearest_group_above_that_passes_memory_down_is_used() {
         let mount = tempfile::tempdir().unwrap();
         let own = mount.path().join("user.slice/user-0.slice/session.scope");
         fs::create_dir_all(&own).unwrap();
@@ -302,7 +304,7 @@ mod tests {
     /// This test replaces the kernel's files with files in an ordinary folder. It checks what is
     /// written to them and what is read.
     #[test]
-    fn in_version_2_the_limit_the_swap_the_groups_above_and_the_kills_are_files_of_their_own() {
+    fn in_version_2_the_limits_on_memory_and_swap_and_the_kills_have_their_own_files() {
         let mount = tempfile::tempdir().unwrap();
         let parent = mount.path().join("user.slice");
         fs::create_dir(&parent).unwrap();
@@ -336,13 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_reported_as_one_says_them() {
+    fn limits_are_reported_in_mib_or_gib() {
         let texts = [64 << 20, 3 << 29, 2 << 30, 1_000_000_000 / 4096 * 4096, 100 << 30].map(size_text);
         assert_eq!(texts, ["64 MiB", "1.5 GiB", "2 GiB", "953.67 MiB", "100 GiB"]);
     }
 
     #[test]
-    fn only_groups_of_processes_that_have_ended_are_left_behind() {
+    fn only_groups_whose_maker_has_ended_count_as_abandoned() {
         let own = own_marker();
         // No process has this number.
         let ended = format!("{}-{}", u32::MAX, own.split_once('-').unwrap().1);

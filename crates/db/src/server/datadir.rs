@@ -1,5 +1,5 @@
-//! Data directories: this file makes, marks, wipes, fills and copies them. It never touches one
-//! without dbdyno's marker.
+//! Makes, marks, wipes, fills and copies data directories. A directory that has files but not
+//! dbdyno's marker is never touched.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -19,14 +19,14 @@ use rustix::io::Errno;
 use crate::server::Error;
 use crate::server::process::{has_ended, is_alive, own_marker, parent_of, processes, started};
 
-/// The marker file. It says that dbdyno may wipe this data directory.
+/// The marker file's name. The file says that dbdyno may wipe this data directory.
 pub(crate) const MARKER: &str = ".dbdyno-data";
 
 const MARKER_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
 
-/// Prefix for the marker's line that notes a server by its process number and start time.
-/// [`STARTING`] is the prefix while there is no server yet; its line notes the dbdyno that starts
-/// it.
+/// Prefix for the marker's line that notes a server by its process number and start time. While
+/// there is no server yet, [`STARTING`] is the prefix, and the line notes the dbdyno that starts
+/// the server.
 const SERVER: &str = "server ";
 const STARTING: &str = "starting ";
 
@@ -35,12 +35,12 @@ const STARTING: &str = "starting ";
 /// database.
 const TEMPORARY: &str = ".tmp";
 
-/// Time that a server whose dbdyno was killed may take to end. After that its data directory is
+/// Time limit for the end of a server whose dbdyno was killed. After that its data directory is
 /// refused.
-const LEAVING: Duration = Duration::from_secs(60);
+const LEAVING_LIMIT: Duration = Duration::from_secs(60);
 
-/// An open folder that was not reached through a link in its own place. Even if something else
-/// takes its path meanwhile, all work is done inside the opened folder.
+/// An open folder. Its path is not a link to a folder elsewhere. Even if something else takes the
+/// path meanwhile, all work is done inside the opened folder.
 struct Folder(File);
 
 impl Folder {
@@ -79,8 +79,8 @@ fn not_ours(path: &Path) -> Error {
     Error::NotOurs { path: path.to_path_buf(), marker: MARKER }
 }
 
-/// Makes `path` an empty directory with the marker. It may be new, empty already, or marked and
-/// then wiped.
+/// Makes `path` an empty directory with the marker. The directory may be new or empty already. One
+/// that has the marker is wiped.
 pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -108,7 +108,7 @@ pub fn remove_data(path: &Path) -> Result<(), Error> {
     remove_marked(path)?;
     let temporary = temporary_files(path);
     match remove_marked(&temporary) {
-        // What does not belong to dbdyno stays: no server uses it.
+        // A folder that does not belong to dbdyno stays, because no server uses it.
         Err(Error::NotOurs { .. }) => Ok(()),
         removed => removed,
     }
@@ -121,8 +121,8 @@ pub(crate) fn temporary_files(data_dir: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Removes one folder that has the marker or is empty. An empty one is left by a process that was
-/// killed before it made the marker or after it removed it. A missing folder is no error.
+/// Removes one folder that has the marker or is empty. A process leaves an empty one when it is
+/// killed before it makes the marker or after it has removed it. A missing folder is no error.
 pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(());
@@ -137,12 +137,13 @@ pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     }
     wait_for_leaving_server(path, &AtomicBool::new(false))?;
     wipe(path, &folder)?;
-    // The marker goes last, so that the rest of an interrupted removal is still recognised as
+    // The marker is removed last, so that the rest of an interrupted removal is still recognised as
     // dbdyno's.
     let removed = fs::remove_file(folder.inside().join(MARKER)).and_then(|()| fs::remove_dir(path));
     removed.map_err(cannot())
 }
 
+/// Writes the marker into the folder, so that dbdyno may wipe it later.
 pub(crate) fn mark(path: &Path) -> Result<(), Error> {
     Folder::open(path)?
         .write_marker(MARKER_TEXT)
@@ -150,7 +151,8 @@ pub(crate) fn mark(path: &Path) -> Result<(), Error> {
 }
 
 /// Notes in the marker that this process is about to start a server on the data directory. If
-/// dbdyno is killed before it notes the server's process, the next one searches for it.
+/// dbdyno is killed before it notes the server's process, the next dbdyno searches for that
+/// process.
 pub(crate) fn note_start(path: &Path) -> Result<(), Error> {
     note(path, &format!("{STARTING}{}", own_marker()))
 }
@@ -166,8 +168,9 @@ fn note(path: &Path, line: &str) -> Result<(), Error> {
     Folder::open(path)?.write_marker(&text).map_err(Error::io("cannot write the marker", path.join(MARKER)))
 }
 
-/// Fills the prepared `data_dir` from another one, sharing blocks where the filesystem can. It
-/// flushes the writes to the disk, so that they are not charged to the next measurement.
+/// Copies another data directory into the prepared `data_dir`, and shares blocks where the
+/// filesystem can. It flushes the writes to the disk, so that they are not charged to the next
+/// measurement.
 pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
     let copied = copy_tree(from, data_dir, MARKER, cancel)?;
     let metadata = fs::metadata(from).map_err(Error::io("cannot look at", from))?;
@@ -202,10 +205,10 @@ fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
 }
 
 fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
-    let deadline = Instant::now() + LEAVING;
+    let deadline = Instant::now() + LEAVING_LIMIT;
     while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
-        // A server that this dbdyno still owns will not end by itself. A server without its parent
-        // was asked to end when the parent died.
+        // A server that this dbdyno still owns will not end by itself. The kernel asked any other
+        // server to end when its dbdyno died.
         if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
             return Err(Error::StillRunning { pid, path: path.to_path_buf() });
         }
@@ -220,8 +223,8 @@ fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error
 }
 
 /// Finds the process noted in the marker, if it still runs. Process numbers are reused, so the
-/// start time must match too. Where dbdyno was killed before it could note a process, this finds
-/// one that has `path` on its command line.
+/// start time must match too. Where dbdyno was killed before it could note a process, this finds a
+/// process that has `path` on its command line.
 fn server_on(path: &Path) -> Option<u32> {
     let marker = fs::read_to_string(path.join(MARKER)).ok()?;
     let noted = |begin: &str| marker.lines().find_map(|line| line.strip_prefix(begin));
@@ -245,7 +248,7 @@ fn called_with(path: &Path) -> Option<u32> {
     processes().filter(|pid| *pid != std::process::id()).find(is_called)
 }
 
-/// Finds a process that works in `path` and belongs to a server with several processes. When the
+/// Finds a process that works in `path` and belongs to a server with several processes. After the
 /// first process was killed, the others end a little later and may still write.
 fn worker_in(path: &Path) -> Option<u32> {
     let path = path.canonicalize().ok()?;
@@ -273,10 +276,10 @@ pub struct Copied {
 const PIECE_BYTES: u64 = 32 << 20;
 
 /// Copies the entries in `from` into the existing folder `to`, except for an entry directly in
-/// `from` with the name `but`. Sockets and pipes belong to processes, so they are skipped.
-fn copy_tree(from: &Path, to: &Path, but: &str, cancel: &AtomicBool) -> Result<Copied, Error> {
+/// `from` with the name `left_out`. Sockets and pipes belong to processes, so they are skipped.
+fn copy_tree(from: &Path, to: &Path, left_out: &str, cancel: &AtomicBool) -> Result<Copied, Error> {
     let mut copied = Copied::default();
-    for path in sorted_entries(from)?.into_iter().filter(|path| path.file_name() != Some(but.as_ref())) {
+    for path in sorted_entries(from)?.into_iter().filter(|path| path.file_name() != Some(left_out.as_ref())) {
         copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), &mut copied, cancel)?;
     }
     Ok(copied)
@@ -376,7 +379,7 @@ pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
     nix::unistd::syncfs(&opened).map_err(|errno| Error::io("cannot sync", folder)(errno.into()))
 }
 
-/// Drops the files below `folder` from the page cache; they must be synced already. The next reader
+/// Drops the files below `folder` from the page cache. They must be synced already. The next reader
 /// then reads from the disk and is charged for the memory. Otherwise the pages would stay charged
 /// to the process that made the copy.
 pub(crate) fn forget_cached(folder: &Path) -> Result<(), Error> {
@@ -419,28 +422,28 @@ mod tests {
 
     use super::*;
 
-    static GO_ON: AtomicBool = AtomicBool::new(false);
+    static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn a_directory_without_the_mark_is_refused_and_stays() {
+    fn a_directory_without_the_marker_is_refused_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         fs::create_dir(&path).unwrap();
         fs::write(path.join("precious"), "x").unwrap();
-        assert!(matches!(prepare(&path, &GO_ON), Err(Error::NotOurs { .. })));
+        assert!(matches!(prepare(&path, &NOT_CANCELLED), Err(Error::NotOurs { .. })));
         assert!(path.join("precious").exists());
-        assert!(matches!(prepare(&path.join("precious"), &GO_ON), Err(Error::NotOurs { .. })));
+        assert!(matches!(prepare(&path.join("precious"), &NOT_CANCELLED), Err(Error::NotOurs { .. })));
     }
 
     #[test]
-    fn a_marked_directory_is_wiped_and_keeps_its_mark() {
+    fn a_marked_directory_is_wiped_and_keeps_its_marker() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/data");
-        prepare(&path, &GO_ON).unwrap();
+        prepare(&path, &NOT_CANCELLED).unwrap();
         fs::create_dir(path.join("mysql")).unwrap();
         fs::write(path.join("mysql/user"), "x").unwrap();
         std::os::unix::fs::symlink(folder.path(), path.join("link")).unwrap();
-        prepare(&path, &GO_ON).unwrap();
+        prepare(&path, &NOT_CANCELLED).unwrap();
         assert_eq!(entries(&path).unwrap(), [path.join(MARKER)]);
         assert!(folder.path().exists());
     }
@@ -477,15 +480,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (theirs, path) = (folder.path().join("theirs"), folder.path().join("data"));
         // This folder is marked: it belongs to another run, or was made to look so.
-        prepare(&theirs, &GO_ON).unwrap();
+        prepare(&theirs, &NOT_CANCELLED).unwrap();
         fs::write(theirs.join("precious"), "x").unwrap();
         std::os::unix::fs::symlink(&theirs, &path).unwrap();
-        let refused = [prepare(&path, &GO_ON), remove_data(&path), check_at_rest(&path, &GO_ON), mark(&path)];
+        let refused = [
+            prepare(&path, &NOT_CANCELLED),
+            remove_data(&path),
+            check_at_rest(&path, &NOT_CANCELLED),
+            mark(&path),
+        ];
         assert!(refused.iter().all(|refused| matches!(refused, Err(Error::NotOurs { .. }))), "{refused:?}");
         assert_eq!(fs::read_to_string(theirs.join("precious")).unwrap(), "x");
         // The folder that was checked is the one that is emptied, whatever has its name by then.
         fs::remove_file(&path).unwrap();
-        prepare(&path, &GO_ON).unwrap();
+        prepare(&path, &NOT_CANCELLED).unwrap();
         fs::write(path.join("old"), "x").unwrap();
         let opened = Folder::open(&path).unwrap();
         fs::rename(&path, folder.path().join("moved")).unwrap();
@@ -506,22 +514,22 @@ mod tests {
     fn a_directory_with_a_running_server_is_not_wiped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        prepare(&path, &GO_ON).unwrap();
+        prepare(&path, &NOT_CANCELLED).unwrap();
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         note_server(&path, child.id()).unwrap();
-        let refused = prepare(&path, &GO_ON);
+        let refused = prepare(&path, &NOT_CANCELLED);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
-        prepare(&path, &GO_ON).unwrap();
+        prepare(&path, &NOT_CANCELLED).unwrap();
     }
 
     /// `kill -9` leaves this state between a server's start and the note of its process.
     #[test]
-    fn a_server_that_was_started_and_not_noted_is_found_by_how_it_was_called() {
+    fn a_started_server_without_a_note_is_found_by_its_command_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        prepare(&path, &GO_ON).unwrap();
+        prepare(&path, &NOT_CANCELLED).unwrap();
         note_start(&path).unwrap();
         let option = format!("--datadir={}", path.display());
         let mut child = Command::new("sh")
@@ -534,23 +542,23 @@ mod tests {
         let ended =
             format!("{STARTING}{}-1-{}", std::process::id(), own_marker().rsplit_once('-').unwrap().1);
         note(&path, &ended).unwrap();
-        let deadline = Instant::now() + LEAVING;
+        let deadline = Instant::now() + LEAVING_LIMIT;
         while server_on(&path).is_none() && Instant::now() < deadline {
             // The child has not become the shell yet.
             sleep(Duration::from_millis(1));
         }
-        let refused = prepare(&path, &GO_ON);
+        let refused = prepare(&path, &NOT_CANCELLED);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(
             matches!(&refused, Err(Error::StillRunning { pid, .. }) if *pid == child.id()),
             "{refused:?}"
         );
-        prepare(&path, &GO_ON).unwrap();
+        prepare(&path, &NOT_CANCELLED).unwrap();
     }
 
     #[test]
-    fn a_process_that_got_the_number_of_an_ended_server_is_not_taken_for_it() {
+    fn a_process_that_reuses_an_ended_servers_number_is_not_taken_for_it() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(MARKER), format!("{MARKER_TEXT}server {} 1\n", std::process::id()))
             .unwrap();
@@ -560,19 +568,19 @@ mod tests {
     }
 
     #[test]
-    fn filling_copies_the_template_with_its_mark() {
+    fn filling_copies_the_template_with_its_marker() {
         let folder = tempfile::tempdir().unwrap();
         let (template, data) = (folder.path().join("template"), folder.path().join("data"));
         fs::create_dir_all(template.join("mysql")).unwrap();
         fs::write(template.join("mysql/user"), "x").unwrap();
-        prepare(&data, &GO_ON).unwrap();
-        fill(&template, &data, &GO_ON).unwrap();
+        prepare(&data, &NOT_CANCELLED).unwrap();
+        fill(&template, &data, &NOT_CANCELLED).unwrap();
         assert_eq!(fs::read_to_string(data.join("mysql/user")).unwrap(), "x");
         assert!(data.join(MARKER).exists());
     }
 
     #[test]
-    fn contents_rights_links_and_times_are_the_originals_and_one_name_is_left_out() {
+    fn a_copy_keeps_contents_rights_links_and_times_and_leaves_one_name_out() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::create_dir_all(from.join("inner")).unwrap();
@@ -582,7 +590,7 @@ mod tests {
         fs::write(from.join("mark"), "outer").unwrap();
         fs::set_permissions(from.join("inner"), fs::Permissions::from_mode(0o750)).unwrap();
         symlink("inner/file", from.join("link")).unwrap();
-        let copied = copy_tree(&from, &to, "mark", &GO_ON).unwrap();
+        let copied = copy_tree(&from, &to, "mark", &NOT_CANCELLED).unwrap();
         assert_eq!((copied.files, copied.bytes), (2, 3_000_005));
         assert_eq!(fs::read(to.join("inner/file")).unwrap(), vec![7; 3_000_000]);
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("inner/file"));
@@ -594,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_ends_when_the_user_has_enough() {
+    fn a_copy_ends_when_the_user_cancels() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::create_dir(&from).unwrap();
@@ -619,7 +627,7 @@ mod tests {
         file.write_all_at(b"begin", 0).unwrap();
         file.write_all_at(b"middle", HOLE / 2).unwrap();
         file.set_len(HOLE).unwrap();
-        copy_tree(&from, &to, "", &GO_ON).unwrap();
+        copy_tree(&from, &to, "", &NOT_CANCELLED).unwrap();
         let copy = to.join("sparse");
         assert_eq!(fs::read(&copy).unwrap(), fs::read(from.join("sparse")).unwrap());
         let metadata = fs::metadata(&copy).unwrap();
@@ -635,19 +643,19 @@ mod tests {
         fs::write(folder.path().join("from"), &bytes).unwrap();
         let source = File::open(folder.path().join("from")).unwrap();
         let copy = File::create(folder.path().join("to")).unwrap();
-        copy_data(&source, &copy, bytes.len() as u64, &GO_ON).unwrap();
+        copy_data(&source, &copy, bytes.len() as u64, &NOT_CANCELLED).unwrap();
         assert!(fs::read(folder.path().join("to")).unwrap() == bytes);
     }
 
     #[test]
-    fn what_is_appended_to_a_file_meanwhile_is_not_copied() {
+    fn bytes_appended_to_a_file_meanwhile_are_not_copied() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("from");
         let file = File::create(&path).unwrap();
         file.write_all_at(b"begin", 0).unwrap();
         file.write_all_at(b"appended", 8 << 20).unwrap();
         let (source, to) = (File::open(&path).unwrap(), folder.path().join("to"));
-        copy_data(&source, &File::create(&to).unwrap(), 4 << 20, &GO_ON).unwrap();
+        copy_data(&source, &File::create(&to).unwrap(), 4 << 20, &NOT_CANCELLED).unwrap();
         let copied = fs::read(&to).unwrap();
         assert!(copied.starts_with(b"begin") && copied.len() <= 4 << 20, "{} bytes", copied.len());
     }

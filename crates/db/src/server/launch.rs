@@ -1,5 +1,6 @@
-//! Starts programs with a clean environment. Servers also get their own CPUs and process group, and
-//! end with the thread that spawned them. An installer makes a data directory within a time limit.
+//! Starts programs with a clean environment. A server also gets its own CPUs and process group, and
+//! a signal when the thread that spawned it ends. An installer makes a data directory within a time
+//! limit.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -34,7 +35,7 @@ pub fn calling(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// What `parse` reads from the version text that a server's `program` prints.
+/// Returns what `parse` reads from the version that a server's `program` prints.
 pub(crate) fn version_of<T>(
     program: &Path,
     arguments: &[&str],
@@ -59,9 +60,9 @@ pub(crate) fn version_of<T>(
 const THIS_THREAD: Pid = Pid::from_raw(0);
 
 /// Restores the thread's own CPUs once the server has been spawned.
-struct Unpin(CpuSet);
+struct RestoreCpus(CpuSet);
 
-impl Drop for Unpin {
+impl Drop for RestoreCpus {
     fn drop(&mut self) {
         // This set was in force a moment ago. If the kernel refuses it now, the thread stays on the
         // server's CPUs.
@@ -93,9 +94,9 @@ pub(crate) fn command_line(program: &Path, options: &[String], orphaned: Signal)
     line(find_in_path("setpriv").as_deref(), &[], signals, program, options)
 }
 
-/// A shell line that exits if dbdyno ended before `setpriv` had asked for a signal at its end,
-/// because that signal then never comes. Otherwise the shell becomes the server, which has the same
-/// parent as `setpriv`.
+/// A shell line that becomes the server only if dbdyno is still its parent. If dbdyno ended before
+/// `setpriv` had asked for a signal at its parent's end, that signal never comes, so the shell
+/// exits.
 const UNLESS_ORPHANED: &str = "test \"$PPID\" = \"$0\" && exec \"$@\"";
 
 /// The command line for `program`, through `setpriv` where it is installed.
@@ -131,7 +132,7 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
         std::fs::create_dir_all(folder).map_err(cannot())?;
     }
     let mut options = File::options();
-    // The file is created here, and nothing is written through a link in its place.
+    // This creates the file if it is missing. Nothing is written through a link in its place.
     options.create(true).append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
     let output = options.open(log).map_err(cannot())?;
     let errors = output.try_clone().map_err(cannot())?;
@@ -140,9 +141,9 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Starts `words` as servers are started, with `variables` in addition. SIGTERM asks the program to
-/// end when this thread ends. With `is_piped`, this process talks to it through its standard input
-/// and output, and only errors go to `log`.
+/// Starts `words` in the same way as a server, with `variables` in addition. SIGTERM asks the
+/// program to end when this thread ends. With `is_piped`, this process talks to it through its
+/// standard input and output, and only errors go to `log`.
 pub fn start_detached(
     words: &[String],
     variables: &[(OsString, OsString)],
@@ -161,19 +162,19 @@ pub fn start_detached(
 /// of the server's threads are on these CPUs from their first instruction.
 pub(crate) fn spawn(command: &mut Command, cpus: Option<&[u32]>) -> Result<Child, Error> {
     let program = PathBuf::from(command.get_program());
-    let unpin = cpus.map(pin).transpose()?;
+    let restore = cpus.map(pin).transpose()?;
     let child = command.spawn().map_err(Error::io("cannot run", program));
-    drop(unpin);
+    drop(restore);
     child
 }
 
-fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
+fn pin(cpus: &[u32]) -> Result<RestoreCpus, Error> {
     let before =
         sched_getaffinity(THIS_THREAD).map_err(|errno| pin_error(cpus, errno.desc(), &CpuSet::new()))?;
-    // The caller may have limited itself to other CPUs, so the check uses those that this process
-    // could use.
-    let unpin = Unpin(before);
-    let usable = usable().map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
+    // The calling thread may be limited to other CPUs, so the check uses all CPUs that this process
+    // may use.
+    let restore = RestoreCpus(before);
+    let usable = usable_cpus().map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
     let mut set = CpuSet::new();
     for cpu in cpus {
         let index = *cpu as usize;
@@ -185,12 +186,12 @@ fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
         set.set(index).map_err(|errno| pin_error(cpus, errno.desc(), &usable))?;
     }
     sched_setaffinity(THIS_THREAD, &set).map_err(|errno| pin_error(cpus, errno.desc(), &usable))?;
-    Ok(unpin)
+    Ok(restore)
 }
 
-/// Every CPU that this process may use: the kernel cuts a request for all CPUs down to those.
-/// Leaves this thread on all of them.
-fn usable() -> Result<CpuSet, nix::errno::Errno> {
+/// Every CPU that this process may use. This asks for all CPUs, and the kernel reduces the request
+/// to the usable ones. The thread then stays on all of these.
+fn usable_cpus() -> Result<CpuSet, nix::errno::Errno> {
     let mut all = CpuSet::new();
     for cpu in 0..CpuSet::count() {
         all.set(cpu)?;
@@ -219,9 +220,9 @@ pub fn find_in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(executable)
 }
 
-/// Waits for the end of its input and then kills its own group with itself in it. Only dbdyno holds
-/// the other end of that input.
-const SCRIPT: &str = "read -r _; kill -s KILL 0";
+/// A shell script that waits for the end of its input and then kills its own process group, itself
+/// included. Only dbdyno has the other end of that input.
+const WAIT_THEN_KILL: &str = "read -r _; kill -s KILL 0";
 
 /// A process group whose first member only waits for dbdyno's end. When the value is dropped or
 /// dbdyno ends, however it ends, every process in the group is killed.
@@ -238,7 +239,7 @@ pub(crate) struct ProcessGroup {
 impl ProcessGroup {
     pub(crate) fn start() -> io::Result<Self> {
         let mut command = calling("sh");
-        command.args(["-c", SCRIPT]).process_group(0);
+        command.args(["-c", WAIT_THEN_KILL]).process_group(0);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let group = Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process numbers are i32"));
         Ok(Self { child, group })
@@ -252,22 +253,22 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // The group exists as long as its first process is not reaped.
+        // The group exists as long as its first process is not reaped, so this hits no other group.
         let _ = killpg(self.group, Signal::SIGKILL);
         let _ = self.child.wait();
     }
 }
 
-/// Time limit for an installer. No server needs a minute on an idle machine, so a busy one gets
-/// ten.
-const LIMIT: Duration = Duration::from_secs(600);
+/// Time limit for an installer. No installer needs a minute on an idle machine. Ten minutes are
+/// enough on a busy one.
+const INSTALLER_LIMIT: Duration = Duration::from_secs(600);
 
 /// Size limit for the log. Installers print a few pages, so one that prints this much would fill
 /// the disk.
 const LOG_MAX_BYTES: u64 = 64 << 20;
 
 /// Interval between two checks of the time and the log's size.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Where an installer runs and what it logs to.
 pub(crate) struct Installer<'a> {
@@ -298,7 +299,7 @@ impl Installer<'_> {
         if let Some(mut stdin) = child.stdin.take() {
             let input = input.to_owned();
             // A thread writes the input, because a frozen program reads nothing. A program that
-            // ended early closes the pipe; its exit status says more than the broken pipe.
+            // ends early closes the pipe, but its exit status says more than the broken pipe.
             std::thread::spawn(move || stdin.write_all(input.as_bytes()));
         }
         let process = Process::new(child, Signal::SIGTERM);
@@ -309,7 +310,7 @@ impl Installer<'_> {
             Some(status) => return Err(failed(status.to_string())),
             None => {}
         }
-        // Dropping the process group has killed it.
+        // The drop of the process group has killed the program.
         let _ = process.wait(Duration::from_secs(5), &AtomicBool::new(false), Duration::ZERO);
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled { what: format!("initialising {}", self.title) });
@@ -320,15 +321,15 @@ impl Installer<'_> {
                 LOG_MAX_BYTES >> 20
             )));
         }
-        Err(failed(format!("not done after {} s", LIMIT.as_secs())))
+        Err(failed(format!("not done after {} s", INSTALLER_LIMIT.as_secs())))
     }
 
     /// Waits until the program has ended, the time is over, the log is too long, or the user
     /// cancels.
     fn wait(&self, process: &Process) -> Option<ExitStatus> {
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + INSTALLER_LIMIT;
         loop {
-            let ended = process.wait(LOOK, self.cancel, Duration::ZERO);
+            let ended = process.wait(POLL, self.cancel, Duration::ZERO);
             let is_over = Instant::now() >= deadline || self.cancel.load(Ordering::Relaxed);
             if ended.is_some() || is_over || log::length(self.log) > LOG_MAX_BYTES {
                 return ended;
@@ -348,8 +349,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_gets_what_it_needs_and_nothing_else() {
-        // Cargo gives a test many variables. They stand in for the password that a user has set.
+    fn a_program_gets_the_variables_that_it_needs_and_no_others() {
+        // Cargo gives a test many variables. They represent a password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
         let found = variables(calling("env"));
         let is_known = |name: &String| HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_");
@@ -359,7 +360,7 @@ mod tests {
     /// This is the state after `kill -9` of dbdyno between the start of `setpriv` and its first
     /// step.
     #[test]
-    fn a_server_whose_dbdyno_ended_before_it_could_ask_for_a_signal_does_not_begin() {
+    fn a_server_whose_dbdyno_ended_before_setpriv_asked_for_a_signal_does_not_start() {
         let folder = tempfile::tempdir().unwrap();
         let begun = folder.path().join("begun");
         let mut words =
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_child_is_on_its_cpus_and_the_thread_is_back_on_its_own() {
+    fn the_child_runs_on_its_cpus_and_the_thread_is_back_on_its_own() {
         let before = sched_getaffinity(THIS_THREAD).unwrap();
         let last = (0..CpuSet::count()).rev().find(|cpu| before.is_set(*cpu).unwrap()).unwrap();
         let mut command = Command::new("grep");
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_keeps_to_one_cpu_can_start_a_server_on_another() {
+    fn a_thread_that_is_limited_to_one_cpu_can_start_a_server_on_another() {
         let before = sched_getaffinity(THIS_THREAD).unwrap();
         let cpus: Vec<usize> = (0..CpuSet::count()).filter(|cpu| before.is_set(*cpu).unwrap()).collect();
         let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_the_machine_lacks_is_an_error_that_names_those_it_has() {
+    fn a_cpu_that_the_machine_lacks_is_an_error_that_lists_the_usable_ones() {
         let message = spawn(&mut Command::new("true"), Some(&[0, 1000])).unwrap_err().to_string();
         assert!(
             message.starts_with("cannot run the server on CPUs 0,1000: CPU 1000 is not among them"),
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installer_that_writes_for_ever_is_killed_before_it_has_filled_the_disk() {
+    fn an_installer_that_writes_without_end_is_killed_before_the_disk_is_full() {
         let folder = tempfile::tempdir().unwrap();
         let (log, cancel) = (folder.path().join("log"), AtomicBool::new(false));
         let installer = Installer {

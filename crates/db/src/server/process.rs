@@ -1,5 +1,5 @@
-//! A server's process: whether it runs, when it answers, and how it ends. Also keeps a port for a
-//! server that listens on one.
+//! A server's process: whether it runs, when it answers, and how it ends. This file also reserves a
+//! port for a server that listens on one.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -22,10 +22,11 @@ use crate::{Class, DatabaseServer, Session};
 /// Interval between two checks whether a process still runs.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Time that a server has left once the user wants everything to end. Its data are no longer
-/// needed.
-const HURRY: Duration = Duration::from_millis(500);
+/// Time limit for a server's clean end once the user has cancelled. It is short, because the
+/// server's data are no longer needed.
+const CANCELLED_LIMIT: Duration = Duration::from_millis(500);
 
+/// How a server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped {
     /// The exit code; `None` when a signal ended the server.
@@ -70,7 +71,7 @@ impl Process {
     }
 
     /// The exit status; `None` while the process runs. A process whose status cannot be read counts
-    /// as running; its end shows at the next check.
+    /// as running, and its end shows at the next check.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         self.lock().try_wait().ok().flatten()
     }
@@ -108,7 +109,7 @@ impl Process {
             return Ok(ended(status, false, true));
         }
         self.signal(self.stop_signal);
-        if let Some(status) = self.wait(limit, cancel, HURRY) {
+        if let Some(status) = self.wait(limit, cancel, CANCELLED_LIMIT) {
             return Ok(ended(status, false, false));
         }
         let mut child = self.lock();
@@ -117,12 +118,12 @@ impl Process {
         Ok(ended(status, true, false))
     }
 
-    /// Holds the lock, so that a child that has ended is not yet reaped and its number cannot
-    /// belong to another process.
+    /// Sends the signal if the process still runs. It holds the lock meanwhile, so that no thread
+    /// reaps the child and its number cannot pass to another process.
     fn signal(&self, signal: Signal) {
         let mut child = self.lock();
         if let (Ok(None), Ok(pid)) = (child.try_wait(), i32::try_from(self.pid)) {
-            // A failure means that it has just ended, which the caller's wait notices.
+            // A failure means that the process has just ended, which the caller's wait notices.
             let _ = kill(Pid::from_raw(pid), signal);
         }
     }
@@ -132,13 +133,14 @@ impl Process {
     }
 }
 
-/// Kills `root`, which is not yet reaped, and all its descendants. PostgreSQL's processes are no
-/// group, and a stopped one (SIGSTOP) does not notice that the first process has ended. Each
-/// process is stopped before its children are listed. It then starts no more children and reaps
-/// none, so that no number can pass to another process meanwhile.
+/// Kills `root`, which is not yet reaped, and all its descendants. A signal to a group is not
+/// enough, because PostgreSQL's processes are no group, and a stopped one (SIGSTOP) does not notice
+/// that the first process has ended. Each process is stopped before its children are listed. It
+/// then starts no more children and reaps none, so that no number can pass to another process
+/// meanwhile.
 fn kill_tree(root: u32) {
     let send = |pid: u32, signal| {
-        // A failure means that it has just ended.
+        // A failure means that the process has just ended.
         let _ = i32::try_from(pid).map(|pid| kill(Pid::from_raw(pid), signal));
     };
     let mut tree = vec![root];
@@ -156,6 +158,7 @@ fn kill_tree(root: u32) {
     tree.into_iter().rev().for_each(|pid| send(pid, Signal::SIGKILL));
 }
 
+/// The numbers of all processes that `/proc` shows.
 pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let names = fs::read_dir("/proc").into_iter().flatten().flatten();
     names.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -174,8 +177,8 @@ pub(crate) fn is_alive(pid: u32, noted: &str) -> bool {
     started(pid).as_deref() == Some(noted)
 }
 
-/// A marker that names this process in what may outlive it, `PID-START-NAMESPACE`. The same number
-/// is another process in another namespace.
+/// A marker that names this process in files that may outlive it: `PID-START-NAMESPACE`. The
+/// namespace is needed, because the same number is another process in another namespace.
 pub(crate) fn own_marker() -> String {
     let own = std::process::id();
     format!("{own}-{}-{}", started(own).unwrap_or_default(), namespace())
@@ -198,63 +201,64 @@ pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     stat_fields(pid)?.get(1)?.parse().ok()
 }
 
-/// The fields of `/proc/PID/stat` from the third on (state, parent, ...; the 22nd is the start
-/// time), see proc(5). The second field is a name that may hold anything, so the fields are counted
-/// from its closing bracket.
+/// The fields of `/proc/PID/stat` from the third on, see proc(5). The third is the state, the
+/// fourth the parent and the 22nd the start time. The second field is a name that may hold
+/// anything, so the fields are counted from its closing bracket.
 fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Interval between two checks of a server that does not answer yet.
-const LOOK: Duration = Duration::from_millis(10);
+/// Interval between two attempts to log in at a server that does not answer yet.
+const LOGIN_PAUSE: Duration = Duration::from_millis(10);
 
-/// Interval after a refused login, which the server's log notes.
-const REFUSED: Duration = Duration::from_millis(100);
+/// Pause after a refused login. It is longer, because the server logs each refusal.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 /// SQLSTATE `cannot_connect_now`, with which a PostgreSQL server refuses logins while it starts.
-const STARTING: &str = "57P03";
+const CANNOT_CONNECT_NOW: &str = "57P03";
 
 /// How dbdyno checks whether a started server answers.
 pub(crate) struct Probe<'a> {
     /// The login. Its time limit is no shorter than the one for the start.
     pub(crate) database_server: DatabaseServer,
-    /// Whether a login is worth trying. Earlier the server would refuse it and log the refusal. The
-    /// argument is the server's process number.
+    /// Whether a login is worth trying. A login that comes too early is refused, and the server
+    /// logs the refusal. The argument is the server's process number.
     pub(crate) is_worth_it: &'a (dyn Fn(u32) -> bool + Sync),
     /// Number of logins that the server refused because it was still starting.
     pub(crate) refused: &'a AtomicUsize,
 }
 
 impl Probe<'_> {
-    /// Waits until the server `pid` answers. One login takes as long as the server needs and then
-    /// quits properly, because the server would log a dropped connection as a lost client. A server
-    /// that knows the user but refuses the login answers too; the next login, which is no probe,
-    /// reports the reason.
+    /// Waits until the server `pid` answers. A login gets as much time as the server needs, and its
+    /// session then ends properly, because the server would log a dropped connection as a lost
+    /// client. A server that refuses the user, the password or the database also counts as
+    /// answering. The next login, which is no probe, reports the reason.
     pub(crate) async fn answered(&self, pid: u32) {
         loop {
             if !(self.is_worth_it)(pid) {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(LOGIN_PAUSE).await;
                 continue;
             }
             match self.database_server.connect().await {
                 Ok(session) => return session.close().await,
-                Err(error) if error.code == STARTING => {
+                Err(error) if error.code == CANNOT_CONNECT_NOW => {
                     self.refused.fetch_add(1, Ordering::Relaxed);
-                    tokio::time::sleep(REFUSED).await;
+                    tokio::time::sleep(REFUSED_PAUSE).await;
                 }
-                Err(error) if error.class == Class::Lost => tokio::time::sleep(LOOK).await,
-                Err(error) if error.class == Class::Refused => tokio::time::sleep(REFUSED).await,
+                Err(error) if error.class == Class::Lost => tokio::time::sleep(LOGIN_PAUSE).await,
+                Err(error) if error.class == Class::Refused => tokio::time::sleep(REFUSED_PAUSE).await,
                 Err(_) => return,
             }
         }
     }
 }
 
-/// A socket that is bound to the port and does not listen. While it exists, the kernel gives the
-/// port to no one who asks for any port. It still lets a process have the port that asks for it by
-/// number with `SO_REUSEADDR`, as servers do (socket(7)). Without it another server could take the
-/// free port that dbdyno chose, before its own server listens or while that restarts.
+/// A port that is reserved by a socket that is bound to it and does not listen. While the socket
+/// exists, the kernel does not give the port to a process that asks for any free port. A process
+/// that asks for this port with `SO_REUSEADDR` still gets it, as servers do (socket(7)). Without
+/// the socket another process could take the port before dbdyno's server listens or while it
+/// restarts.
 #[derive(Debug)]
 pub(crate) struct KeptPort {
     pub(crate) number: u16,
@@ -281,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_processes_of_this_namespace_are_known_to_have_ended() {
+    fn only_processes_in_this_namespace_are_known_to_have_ended() {
         let (own, place) = (std::process::id(), namespace());
         assert!(!has_ended(&own_marker()), "{}", own_marker());
         // This number belongs to a live process, but the start time does not.
@@ -293,7 +297,7 @@ mod tests {
         }
     }
 
-    static GO_ON: AtomicBool = AtomicBool::new(false);
+    static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
     fn shell(script: &str) -> Process {
         let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
@@ -306,30 +310,30 @@ mod tests {
     fn a_process_that_ends_when_asked_is_not_killed() {
         let process = shell("trap 'exit 7' TERM; echo; while :; do sleep 0.01; done");
         assert_eq!(process.exit_status(), None);
-        let stopped = process.stop(Duration::from_secs(20), &GO_ON).unwrap();
+        let stopped = process.stop(Duration::from_secs(20), &NOT_CANCELLED).unwrap();
         assert_eq!((stopped.code, stopped.killed, stopped.had_ended), (Some(7), false, false));
-        assert!(process.stop(Duration::from_secs(1), &GO_ON).unwrap().had_ended);
+        assert!(process.stop(Duration::from_secs(1), &NOT_CANCELLED).unwrap().had_ended);
     }
 
     #[test]
-    fn a_process_that_does_not_end_is_killed_and_that_is_said() {
+    fn a_process_that_does_not_end_is_killed_and_reported_as_killed() {
         let process = shell("trap '' TERM; echo; while :; do sleep 0.01; done");
-        let stopped = process.stop(Duration::from_millis(200), &GO_ON).unwrap();
+        let stopped = process.stop(Duration::from_millis(200), &NOT_CANCELLED).unwrap();
         assert_eq!((stopped.code, stopped.signal, stopped.killed), (None, Some(9), true));
         assert!(stopped.took >= Duration::from_millis(200));
     }
 
     #[test]
-    fn a_process_that_does_not_end_is_killed_at_once_when_the_user_has_enough() {
+    fn a_process_that_does_not_end_is_killed_at_once_when_the_user_cancels() {
         let process = shell("trap '' TERM; echo; while :; do sleep 0.01; done");
         let cancel = AtomicBool::new(true);
         let stopped = process.stop(Duration::from_secs(600), &cancel).unwrap();
         assert!(stopped.killed && stopped.took < Duration::from_secs(60), "{stopped:?}");
     }
 
-    /// PostgreSQL's processes are like this: each is in its own session, and they are frozen.
+    /// PostgreSQL's processes are in such a state: each has its own session, and they are stopped.
     #[test]
-    fn what_descends_from_a_killed_process_is_killed_though_it_is_held_and_in_a_session_of_its_own() {
+    fn stopped_descendants_in_their_own_sessions_are_killed_with_a_process() {
         let script = "trap '' TERM; for i in 1 2; do setsid sh -c 'sleep 600 & wait' & done; echo; while :; do sleep 600; done";
         let process = shell(script);
         let family = || {
@@ -351,7 +355,7 @@ mod tests {
         for (pid, _) in &family {
             kill(Pid::from_raw(i32::try_from(*pid).unwrap()), Signal::SIGSTOP).unwrap();
         }
-        assert!(process.stop(Duration::from_millis(50), &GO_ON).unwrap().killed);
+        assert!(process.stop(Duration::from_millis(50), &NOT_CANCELLED).unwrap().killed);
         while family.iter().any(|(pid, noted)| is_alive(*pid, noted)) && Instant::now() < deadline {
             sleep(POLL);
         }
@@ -360,14 +364,14 @@ mod tests {
     }
 
     /// Whether a process that asks for any port could get this one. Without `SO_REUSEADDR` the
-    /// kernel answers as it would choose.
+    /// kernel decides as it does when it chooses a port.
     fn is_free(port: u16) -> bool {
         let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
         bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))).is_ok()
     }
 
     #[test]
-    fn a_port_is_kept_from_others_and_its_server_takes_it_at_each_start() {
+    fn a_port_is_kept_from_others_and_its_server_gets_it_at_each_start() {
         let port = KeptPort::any().unwrap();
         for _ in 0..2 {
             assert!(!is_free(port.number));

@@ -1,7 +1,7 @@
-//! A server's runtime directory: a private folder for its socket and certificates, with the control
-//! group that limits its memory. It outlives restarts, so that clients find the server again under
-//! the same path and port. The folder for temporary files lies next to the data directory instead,
-//! on the device that dbdyno samples and has checked for space.
+//! A server's runtime directory is a private folder for its socket and certificates, with the
+//! control group that limits the server's memory. It outlives restarts, so that clients find the
+//! server again under the same path and port. The folder for the server's temporary files lies next
+//! to the data directory instead, on the device that dbdyno samples and has checked for space.
 //!
 //! [`remove_stale_files`] removes what a killed dbdyno has left on this machine, besides the data
 //! in its run directory.
@@ -25,9 +25,9 @@ const MAX_SOCKET_BYTES: usize = 107;
 /// The longest name for a socket in a runtime directory, with the longest port number.
 const LONGEST_SOCKET: &str = ".s.PGSQL.65535";
 
-/// Prefix for the names of runtime directories. The number of their dbdyno's process follows. It
-/// identifies a runtime directory that was left before it had an owner, or in the middle of its
-/// removal.
+/// Prefix for the names of runtime directories. The process number of their dbdyno follows. By that
+/// number dbdyno recognises a stale runtime directory without an owner file, which a kill leaves
+/// before the file is written or during the removal.
 const PREFIX: &str = "dbdyno-";
 
 /// The file that says to whom the runtime directory belongs. It holds its dbdyno's process marker.
@@ -106,8 +106,8 @@ impl RuntimeDir {
     }
 }
 
-/// Removes runtime directories whose dbdyno was killed from the folder for temporary files, and
-/// returns their paths. One in which a server still answers stays.
+/// Removes from the folder for temporary files all runtime directories whose dbdyno was killed, and
+/// returns their paths. A runtime directory in which a server still answers stays.
 pub(crate) fn sweep() -> Vec<PathBuf> {
     sweep_in(&std::env::temp_dir())
 }
@@ -118,20 +118,20 @@ fn sweep_in(parent: &Path) -> Vec<PathBuf> {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
     };
     let runtime_dirs = entries.flatten().map(|entry| entry.path()).filter(is_named);
-    // A directory that cannot be removed now is tried again at the next start.
+    // dbdyno tries again at its next start to remove a directory that it cannot remove now.
     runtime_dirs.filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
 }
 
 fn is_abandoned(runtime_dir: &Path) -> bool {
     let owner = fs::read_to_string(runtime_dir.join(OWNER)).unwrap_or_default();
-    let is_left = if owner.is_empty() { is_ownerless(runtime_dir) } else { has_ended(&owner) };
+    let is_left = if owner.is_empty() { has_named_process_ended(runtime_dir) } else { has_ended(&owner) };
     is_left && !has_answer(runtime_dir)
 }
 
 /// Whether the process in the runtime directory's name has ended. This check is only for runtime
-/// directories without an owner. If another process has that number by now, the directory stays for
-/// a while.
-fn is_ownerless(runtime_dir: &Path) -> bool {
+/// directories without an owner file. If another process has that number by now, the directory
+/// stays until that process has ended too.
+fn has_named_process_ended(runtime_dir: &Path) -> bool {
     let name = runtime_dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse().ok());
     number.is_some_and(|pid| started(pid).is_none())
@@ -149,8 +149,8 @@ fn has_answer(runtime_dir: &Path) -> bool {
 pub(crate) struct TmpDir(PathBuf);
 
 impl TmpDir {
-    /// Makes the folder for the server on `data_dir`, which must be at rest. The folder is new, or
-    /// an earlier start has left it and it is emptied.
+    /// Makes the folder for the server on `data_dir`, which must be at rest. A folder that an
+    /// earlier start has left is emptied.
     pub(crate) fn make(data_dir: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
         let path = datadir::temporary_files(data_dir);
         datadir::prepare(&path, cancel)?;
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_runtime_directory_is_closed_to_others_and_goes_with_its_value() {
+    fn a_runtime_directory_is_closed_to_others_and_removed_with_its_value() {
         let runtime_dir = RuntimeDir::new().unwrap();
         let path = runtime_dir.path().to_path_buf();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
@@ -224,7 +224,7 @@ mod tests {
     /// A kill leaves these states before the owner is written, while it is written, and while a
     /// runtime directory is being removed.
     #[test]
-    fn a_runtime_directory_without_an_owner_goes_when_the_process_in_its_name_has_ended() {
+    fn a_directory_without_an_owner_is_removed_when_the_process_in_its_name_has_ended() {
         let parent = tempfile::tempdir().unwrap();
         let runtime_dir = |name: &str| {
             let path = parent.path().join(name);
@@ -245,28 +245,28 @@ mod tests {
         assert!(!is_abandoned(own.path()), "{}", own.path().display());
     }
 
-    static GO_ON: AtomicBool = AtomicBool::new(false);
+    static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn it_is_emptied_at_a_start_and_goes_with_its_value_or_with_the_data() {
+    fn a_tmp_dir_is_emptied_at_a_start_and_removed_with_its_value_or_the_data() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("1-a");
-        datadir::prepare(&data, &GO_ON).unwrap();
-        let left = TmpDir::make(&data, &GO_ON).unwrap();
+        datadir::prepare(&data, &NOT_CANCELLED).unwrap();
+        let left = TmpDir::make(&data, &NOT_CANCELLED).unwrap();
         let path = folder.path().join("1-a.tmp");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         fs::write(path.join("ibXYZ"), "sorted").unwrap();
         // This is the state after `kill -9`.
         std::mem::forget(left);
-        let made = TmpDir::make(&data, &GO_ON).unwrap();
+        let made = TmpDir::make(&data, &NOT_CANCELLED).unwrap();
         assert!(!path.join("ibXYZ").exists());
         drop(made);
         assert!(!path.exists() && data.exists());
-        std::mem::forget(TmpDir::make(&data, &GO_ON).unwrap());
+        std::mem::forget(TmpDir::make(&data, &NOT_CANCELLED).unwrap());
         datadir::remove_data(&data).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         // The data are gone already, moved into a snapshot.
-        std::mem::forget(TmpDir::make(&data, &GO_ON).unwrap());
+        std::mem::forget(TmpDir::make(&data, &NOT_CANCELLED).unwrap());
         datadir::remove_data(&data).unwrap();
         assert!(!path.exists());
     }
@@ -275,16 +275,16 @@ mod tests {
     fn a_folder_of_others_is_refused_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let (data, theirs) = (folder.path().join("a"), folder.path().join("a.tmp"));
-        datadir::prepare(&data, &GO_ON).unwrap();
+        datadir::prepare(&data, &NOT_CANCELLED).unwrap();
         fs::create_dir(&theirs).unwrap();
         fs::write(theirs.join("precious"), "x").unwrap();
-        assert!(matches!(TmpDir::make(&data, &GO_ON), Err(Error::NotOurs { .. })));
+        assert!(matches!(TmpDir::make(&data, &NOT_CANCELLED), Err(Error::NotOurs { .. })));
         datadir::remove_data(&data).unwrap();
         assert!(theirs.join("precious").exists() && !data.exists());
     }
 
     #[test]
-    fn a_name_with_a_colon_would_be_two() {
+    fn a_name_with_a_colon_would_be_read_as_two() {
         assert!(can_be_named(Path::new("/data/1-a.tmp")) && !can_be_named(Path::new("/da:ta/1-a.tmp")));
     }
 }

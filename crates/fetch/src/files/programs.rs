@@ -1,6 +1,6 @@
-//! The programs with which dbdyno gets a server. It runs one to its end and can stop it meanwhile;
-//! when the program fails, its output is the error. It finds and installs the programs and
-//! libraries that this machine lacks.
+//! Runs the programs with which dbdyno gets a server, and installs those that are missing. A
+//! program runs to its end unless the user cancels. When it fails, the error repeats the end of its
+//! output. Libraries that this machine lacks are found and installed in the same way.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,12 +16,13 @@ use crate::files::catalogue::{Entry, Layout, Source};
 /// Lines of output that an error repeats.
 const SHOWN_LINES: usize = 15;
 
-/// Bytes that are kept from a program's output. apt lists all packages that it would unpack.
+/// Bytes that are kept from a program's output. The limit is high, because apt lists all packages
+/// that it would unpack.
 const KEPT_BYTES: usize = 4 << 20;
 
 /// Variables from dbdyno's own environment that only downloading programs get, in upper or lower
-/// case. They are for proxies and certificates.
-const OF_FETCHING: &[&str] = &[
+/// case. They are for proxies and certificates, and for Java, Maven and apt.
+const DOWNLOAD_VARIABLES: &[&str] = &[
     "http_proxy",
     "https_proxy",
     "ftp_proxy",
@@ -42,7 +43,7 @@ pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
     let is_handed_on = |name: &str| {
         let lower = name.to_ascii_lowercase();
         // npm keeps its settings, such as registries, in these variables.
-        OF_FETCHING.contains(&lower.as_str()) || lower.starts_with("npm_config_")
+        DOWNLOAD_VARIABLES.contains(&lower.as_str()) || lower.starts_with("npm_config_")
     };
     let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
     let mut command = calling(program);
@@ -64,8 +65,8 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
     if cancel.load(Ordering::Relaxed) {
         return Err(stopped());
     }
-    // The program has its own group: Ctrl-C in the terminal reaches only dbdyno, which then stops
-    // the whole group and cleans up.
+    // The program has its own process group, so Ctrl-C in the terminal reaches only dbdyno, which
+    // then stops the whole group and cleans up.
     let output = match output(command, &Bounds { limit: None, kept_bytes: KEPT_BYTES, cancel }) {
         Ok(output) => output,
         Err(Unanswered::Cancelled) => return Err(stopped()),
@@ -74,7 +75,7 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    // Maven reports its errors on standard output, and all others on standard error.
+    // Maven reports its errors on standard output, and all other programs on standard error.
     let said = format!(
         "{}\n{}",
         String::from_utf8_lossy(&output.stdout).trim_end(),
@@ -112,8 +113,8 @@ pub fn missing_tools(entry: &Entry) -> Vec<String> {
     missing(entry, |program| find_in_path(program).is_some(), has_library)
 }
 
-/// Missing Debian packages with the libraries that `entry`'s programs take from the machine. A
-/// server that was fetched needs them to run.
+/// Debian packages that are not installed and hold libraries that `entry`'s programs take from the
+/// machine. A server that was fetched needs them to run.
 pub fn missing_libraries(entry: &Entry) -> Vec<String> {
     missing(entry, |_| true, has_library)
 }
@@ -128,7 +129,7 @@ fn missing(
     has_library: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let programs = programs_for(&entry.source).into_iter().filter(|(program, _)| !has_program(program));
-    // Debian packages come with their libraries.
+    // A server from Debian packages is unpacked with its libraries.
     let brings_all = matches!(entry.source, Source::Debian { .. } | Source::Basedir { .. });
     let needed = Product::named(&entry.product).family().libraries;
     let libraries = needed.iter().filter(|(library, _)| !brings_all && !has_library(library));
@@ -182,8 +183,8 @@ pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(
 fn install(packages: &[String]) -> Result<(), Error> {
     let mut command = apt_get();
     command.args(["install", "-y", "--no-install-recommends"]).args(packages);
-    // Half an installation is worse than one that no one needs any more, so this cannot be
-    // cancelled.
+    // Half an installation is worse than one that no one needs any more, so an installation cannot
+    // be cancelled.
     run("installing packages", &mut command, &AtomicBool::new(false)).map(drop)
 }
 
@@ -203,40 +204,41 @@ mod tests {
     const POLL: Duration = Duration::from_millis(50);
 
     #[test]
-    fn a_program_that_fetches_gets_what_it_needs_and_nothing_else() {
-        // Cargo gives a test many variables. They stand in for the password that a user has set.
+    fn a_downloading_program_gets_the_variables_that_it_needs_and_no_others() {
+        // Cargo gives a test many variables. They represent a password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
-        let printed = run("printing", &mut fetching("env"), &GO_ON).unwrap();
+        let printed = run("printing", &mut fetching("env"), &NOT_CANCELLED).unwrap();
         let names: Vec<&str> = printed.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
         let everywhere = calling("env");
         let is_known = |name: &&str| {
             everywhere.get_envs().any(|(known, _)| known == *name)
-                || OF_FETCHING.contains(&name.to_ascii_lowercase().as_str())
+                || DOWNLOAD_VARIABLES.contains(&name.to_ascii_lowercase().as_str())
                 || name.to_ascii_lowercase().starts_with("npm_config_")
         };
         assert!(names.iter().all(is_known) && names.contains(&"PATH"), "{names:?}");
     }
 
-    static GO_ON: AtomicBool = AtomicBool::new(false);
+    static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn what_is_printed_is_returned_and_a_failure_shows_the_words() {
-        assert_eq!(run("echoing", Command::new("echo").arg("x"), &GO_ON).unwrap(), "x\n");
+    fn the_output_is_returned_and_a_failure_shows_the_command() {
+        assert_eq!(run("echoing", Command::new("echo").arg("x"), &NOT_CANCELLED).unwrap(), "x\n");
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo err >&2; exit 3"]);
-        let error = run("failing", &mut command, &GO_ON).unwrap_err();
+        let error = run("failing", &mut command, &NOT_CANCELLED).unwrap_err();
         insta::assert_snapshot!(error, @r"
         failing: `sh -c echo out; echo err >&2; exit 3` failed (exit status: 3)
         out
         err
         ");
-        let error =
-            run("finding", &mut Command::new("no-such-program-here"), &GO_ON).unwrap_err().to_string();
+        let error = run("finding", &mut Command::new("no-such-program-here"), &NOT_CANCELLED)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("finding: `no-such-program-here` cannot be run"), "{error}");
     }
 
     #[test]
-    fn a_program_is_stopped_with_its_children_when_that_is_asked_for() {
+    fn a_program_is_stopped_with_its_children_when_the_user_cancels() {
         let folder = tempfile::tempdir().unwrap();
         let child = folder.path().join("child");
         let cancel = AtomicBool::new(false);

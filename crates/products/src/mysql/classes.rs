@@ -1,5 +1,5 @@
-//! Derives what MariaDB, MySQL and Percona Server settings mean together, for classes that combine
-//! more than one setting.
+//! Derives what several settings mean together on MariaDB, MySQL and Percona Server, for classes
+//! that combine more than one setting.
 
 use dbdyno_model::ColumnDefinitions;
 
@@ -8,7 +8,7 @@ use crate::settings::{LATER, NEVER, SYNCED, Value, io_words, switch};
 use crate::variant::{TypedOptions, engine_name};
 use crate::{Derive, Knowledge, Reader, Subject};
 
-/// Every function, by its name in `classes.toml` or `pitfalls.toml`.
+/// Every function for a class, by its name in `classes.toml` or `pitfalls.toml`.
 pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("binlog", binlog),
     ("binlog_content", binlog_content),
@@ -38,7 +38,7 @@ pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("torn_pages", torn_pages),
 ];
 
-/// Returns `None` for tables in other engines.
+/// Returns `None` when the tables have another engine than InnoDB.
 fn of_innodb(reader: &Reader<'_>) -> Option<()> {
     (reader.engine() == Some("innodb")).then_some(())
 }
@@ -99,13 +99,13 @@ fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::Size(bytes))
 }
 
-/// The redo log's size. MySQL has a capacity setting from 8.0.30 on. It follows the old settings
-/// when only those are set.
+/// The redo log's size. MySQL has a setting for its capacity from 8.0.30 on. The capacity follows
+/// from the old settings when only those are configured.
 fn redo(reader: &Reader<'_>) -> Option<Value> {
     of_innodb(reader)?;
     let files = || {
         let size = reader.size("innodb_log_file_size")?;
-        // The setting is gone where there is only one file.
+        // Versions that have only one file have no setting for the number of files.
         Some(size * reader.size("innodb_log_files_in_group").unwrap_or(1))
     };
     let is_configured = |name| reader.subject.is_configured(name);
@@ -137,11 +137,11 @@ fn checksums(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::Switch(!is_off))
 }
 
-/// The page size. MySQL 5.5 has no setting for it, and uses pages with 16 KiB.
+/// The page size. MySQL 5.5 has no setting for it, and its pages have 16 KiB.
 fn page_size(reader: &Reader<'_>) -> Option<Value> {
-    const OLD: u64 = 16 << 10;
+    const PAGE_BYTES_IN_5_5: u64 = 16 << 10;
     of_innodb(reader)?;
-    Some(Value::Size(reader.size("innodb_page_size").unwrap_or(OLD)))
+    Some(Value::Size(reader.size("innodb_page_size").unwrap_or(PAGE_BYTES_IN_5_5)))
 }
 
 fn io(reader: &Reader<'_>) -> Option<Value> {
@@ -162,8 +162,9 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
 }
 
-/// What the connection agreed on. Before the run it is what the connection that asked the build
-/// agreed on, unless the plan requests something else.
+/// How often the server sends the definitions of a result's columns, as the connection agreed on
+/// it. Before the run it is predicted from the connection with which the build was probed, unless
+/// the plan requests something else.
 fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     let planned = &reader.subject.planned;
     if planned.sends_text_only {
@@ -175,7 +176,8 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if is_once && is_asked { "once" } else { "with each answer" }))
 }
 
-/// Which protocol options are in use. It follows the same rule as [`column_definitions`].
+/// The protocol options that the connection agreed on. Before the run they are predicted in the
+/// same way as in [`column_definitions`].
 fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     let agreed = reader.text("protocol_options")?;
     let Subject { planned, knowledge, .. } = reader.subject;
@@ -189,8 +191,8 @@ fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if names.is_empty() { "none".to_owned() } else { names.join(", ") }))
 }
 
-/// The character set that the connection reports. It is the plan's or dbdyno's own, and not the
-/// server's default.
+/// The connection's character set. The plan or dbdyno chooses it, so it is not the server's
+/// default.
 fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
     let charset = match subject.knowledge {
@@ -204,8 +206,9 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3".to_owned() } else { charset }))
 }
 
-/// The value that a database gets when it is created with the server's default, which can be
-/// configured. A server default that differs from the database's own value has no effect.
+/// The value that a database has. Where it is equal to the server's default, it counts as that
+/// setting, which can be configured. A server default that differs from the database's own value
+/// has no effect.
 fn of_database<'a>(reader: &Reader<'a>, of_database: &str, of_server: &str) -> Option<&'a str> {
     let Some(own) = reader.text(of_database) else { return reader.text(of_server) };
     let is_default = reader.subject.value(of_server).is_some_and(|default| default.eq_ignore_ascii_case(own));
@@ -266,8 +269,8 @@ fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(reader.text("innodb_change_buffering").unwrap_or("none")))
 }
 
-/// How neighbouring pages are flushed. MySQL 5.5 always flushes them and has no setting for it.
-/// XtraDB 5.5 uses words.
+/// Whether neighbouring pages are flushed too. MySQL 5.5 always flushes them and has no setting for
+/// it. XtraDB 5.5 has words instead of numbers.
 fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
     let setting =
         ["innodb_flush_neighbors", "innodb_flush_neighbor_pages"].iter().find_map(|name| reader.text(name));
@@ -275,7 +278,7 @@ fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::Switch(setting.is_none_or(|text| !matches!(text, "0" | "none"))))
 }
 
-/// How files are synced. MariaDB has no setting for it.
+/// The system call that syncs files. MariaDB has no setting for it.
 fn sync_call(reader: &Reader<'_>) -> Option<Value> {
     of_innodb(reader)?;
     let uses_fdatasync = reader.is_on("innodb_use_fdatasync") == Some(true);

@@ -1,10 +1,10 @@
-//! Reads MySQL and MariaDB option files: groups, settings, quotes, comments, includes.
+//! Reads MySQL and MariaDB option files, with groups, settings, quotes, comments and includes.
 
 use super::MARIADB;
 use crate::settings::{ConfiguredLine, KNOWN};
 use crate::{Product, Release};
 
-/// One line that has a meaning.
+/// A line that sets or includes something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// `name = value` or a bare `name`. A `-` in the name becomes `_`. Lines count from 1.
@@ -59,8 +59,8 @@ fn setting(line: &str) -> (String, Option<String>) {
     (name.trim().replace('-', "_"), value)
 }
 
-/// Cuts at the first `#` outside quotes, as the servers do. A backslash keeps the next character
-/// from ending a quote.
+/// Cuts the line at the first `#` outside quotes, as the servers do. A character after a backslash
+/// does not end a quote.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut escaped) = (None, false);
     for (at, c) in line.char_indices() {
@@ -102,8 +102,8 @@ fn unquoted(value: &str) -> String {
     out
 }
 
-/// Reads lines as a server with this product and version does. Includes are not followed, and
-/// unreadable lines are skipped.
+/// Reads an option file's lines as a server with this product and version does. Includes are not
+/// followed, and unreadable lines are skipped.
 pub(super) fn lines(text: &str, product: &Product, version: Release) -> Vec<ConfiguredLine> {
     let configured = |item| {
         let Item::Setting { line, group, name, value } = item else { return None };
@@ -132,7 +132,8 @@ pub fn is_read(group: &str, product: &Product, version: Release) -> bool {
         || programs.iter().any(|program| group == *program || group == format!("{program}-{major}.{minor}"))
 }
 
-/// Whether a group is for one version or for the other product. Such groups are there on purpose.
+/// Whether a line is for one version, for MariaDB or for client programs. It is then no mistake if
+/// the server does not read the line.
 fn is_for_others(group: &str, name: &str) -> bool {
     group.contains("mariadb")
         || group.starts_with("mysqld-")
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_comments_quotes_and_includes_are_read_as_the_servers_read_them() {
+    fn settings_comments_quotes_and_includes_are_read_as_by_the_servers() {
         let text = r#"
 # a comment
 ; another
@@ -224,7 +225,7 @@ tmpdir = C:\\temp\sx
     }
 
     #[test]
-    fn a_wrong_line_is_named_by_number_and_never_repeated() {
+    fn the_error_for_a_wrong_line_has_its_number_and_not_its_text() {
         let wrong = |text: &str| items(text).find_map(Result::err).unwrap();
         assert_eq!(wrong("\npassword=secret"), "line 2: option before the first [group]");
         assert_eq!(wrong("[client\nx=1"), "line 1: group without ]");

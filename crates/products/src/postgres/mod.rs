@@ -37,7 +37,7 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     certificate_option: "ssl_cert_file",
     only_own_certificates: true,
     has_no_tls_on_sockets: true,
-    // The option is not in the option data. Its default has been 3 since it exists.
+    // The option is not in the option data. Its default has always been 3.
     reserved_connections: Some(("superuser_reserved_connections", 3)),
     lines: |text, _, _| postgresql_conf(text),
     plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),
@@ -58,8 +58,9 @@ const INITDB: &[(&str, &str, &str)] = &[
     ("(initdb --no-data-checksums)", "data_checksums", "off"),
 ];
 
-/// Reads lines in a `postgresql.conf`. A bare number gets its unit, so that it means the same as
-/// the value that the server shows. Comments say what the intents did to the data directory.
+/// Reads the lines in a `postgresql.conf`. A bare number gets the setting's unit, so that it means
+/// the same as the value that the server shows. dbdyno's comments in the file name the `initdb`
+/// options from intents, and those that determine a setting are read too.
 fn postgresql_conf(text: &str) -> Vec<ConfiguredLine> {
     let configured = |(line, text): (usize, &str)| {
         let by_initdb = INITDB.iter().find(|(words, ..)| text.starts_with('#') && text.ends_with(words));
@@ -85,7 +86,7 @@ pub fn setting(line: &str) -> Option<(String, String)> {
     (!name.is_empty()).then(|| (name.to_ascii_lowercase(), value))
 }
 
-/// The text before the closing quote. Two quotes in a row stand for one in the value.
+/// The text before the closing quote. Two quotes in a row mean one quote in the value.
 fn unquoted(text: &str) -> String {
     let mut value = String::new();
     let mut rest = text;
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_plan_is_its_nodes() {
+    fn a_query_plan_is_reduced_to_its_nodes() {
         let lines =
             ["Limit", "  ->  Index Only Scan using pi1_pdc on pi1", "        Index Cond: (price >= 250)"];
         let rows = lines.map(|line| vec![Some(line.to_owned())]);

@@ -35,7 +35,7 @@ fn pragmas(text: &str) -> Vec<ConfiguredLine> {
     configured.collect()
 }
 
-/// The word for a number, whether SQLite shows it or a plan configures it.
+/// The word that stands for a number. SQLite shows numbers, and a plan may configure them too.
 fn word(name: &str, value: &str) -> String {
     let words: &[&str] = match name {
         "synchronous" => &["off", "normal", "full", "extra"],
@@ -69,8 +69,8 @@ fn redo(reader: &Reader<'_>) -> Option<Value> {
     in_wal.then_some(Value::Size(pages * reader.size("page_size")?))
 }
 
-/// The last column in EXPLAIN QUERY PLAN. Before 3.36 it has `TABLE` before a table's name, and it
-/// once had estimates.
+/// The last column in EXPLAIN QUERY PLAN, without `TABLE` and estimates. Versions before 3.36 write
+/// `TABLE` before a table's name, and very old ones append estimates.
 fn plan_node(row: &[Option<String>]) -> Option<String> {
     let detail = row.last()?.as_deref()?.replace(" TABLE ", " ");
     Some(detail.split(" (~").next().unwrap_or_default().to_owned())
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn query_plans_of_all_versions_say_the_same() {
+    fn query_plans_from_all_versions_are_equal() {
         let of = |detail: &str| (FACTS.plan_nodes)(&[vec![Some("3".to_owned()), Some(detail.to_owned())]]);
         let new = "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)";
         let old = "SEARCH TABLE t USING INTEGER PRIMARY KEY (rowid=?) (~1 rows)";
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn pragmas_are_read_one_a_line() {
+    fn pragmas_are_read_one_per_line() {
         let configured = pragmas("PRAGMA journal_mode = wal\nPRAGMA synchronous = full\n");
         assert_eq!(
             (configured.len(), configured[1].name.as_str(), configured[1].value.as_deref()),

@@ -1,6 +1,6 @@
-//! The data behind config intents: what a config can ask for, which options each product has in
-//! which versions, and their defaults. From this follows where an intent is possible: products and
-//! version ranges, which include their start and exclude their end.
+//! The data behind config intents: what a config can ask for, and which options with which defaults
+//! each version of a product has. The data determine in which products and version ranges an intent
+//! is possible. A version range includes its start and excludes its end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use dbdyno_products::{ALL, Product, Release};
 use serde::Deserialize;
 
+/// The intents, as TOML.
 const INTENTS: [&str; 2] = [include_str!("innodb.toml"), include_str!("other.toml")];
 
 /// Names and values of options.
@@ -34,7 +35,8 @@ pub(crate) enum Kind {
     Word,
 }
 
-/// Something that a config can ask from every server, and the options that each server sets for it.
+/// Something that a config can ask from every server, and the options that fulfil it on each
+/// server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Intent {
@@ -42,9 +44,9 @@ pub(crate) struct Intent {
     pub(crate) kind: Kind,
     #[cfg_attr(not(test), expect(dead_code, reason = "only the reference page shows it"))]
     pub(crate) about: String,
-    /// Rules, of which the first that fits applies.
+    /// Rules. The first one that fits applies.
     pub(crate) way: Vec<RenderRule>,
-    /// Rules, of which every one that fits applies in addition.
+    /// More rules. Every one that fits applies in addition.
     #[serde(default)]
     pub(crate) also: Vec<RenderRule>,
     #[serde(default)]
@@ -86,7 +88,7 @@ pub(crate) struct Absent {
     pub(crate) value: String,
 }
 
-/// The range that a product's versions accept.
+/// The range of values that some versions of a product accept.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limit {
@@ -141,7 +143,8 @@ struct OptionFile {
 
 #[derive(Debug)]
 pub(crate) struct IntentData {
-    /// In the order in which they are rendered. When two set the same option, the later one wins.
+    /// The intents in the order in which they are rendered. When two set the same option, the later
+    /// one wins.
     pub(crate) intents: Vec<Intent>,
     options: BTreeMap<(&'static Product, String), Vec<OptionRange>>,
     checked: BTreeMap<&'static Product, Vec<String>>,
@@ -231,16 +234,16 @@ pub(crate) fn rule_spans(rule: &RenderRule, product: &'static Product, word: Opt
         .collect()
 }
 
-/// Versions in which the option exists and has an effect. A bare word such as `skip_log_bin` is no
-/// variable, so the variable behind it counts.
+/// Versions in which the option exists and has an effect. The data have no options such as
+/// `skip_log_bin`, so the option without `skip_` counts.
 fn existing(product: &'static Product, option: &str) -> Vec<Span> {
     let option = option.strip_prefix("skip_").unwrap_or(option);
     let ranges = IntentData::get().ranges(product, option).iter();
     ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
 }
 
-/// Where the rules that `fits` accepts can be rendered: `MySQL and Percona Server from 5.6.2;
-/// MariaDB before 11.0`.
+/// Describes where the rules that `fits` accepts can be rendered: `MySQL and Percona Server from
+/// 5.6.2; MariaDB before 11.0`.
 pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
     let as_base = |heir: &&'static Product| heir.base.is_some_and(|base| of(base) == of(*heir));
@@ -312,7 +315,8 @@ pub(crate) fn subtracted(spans: Vec<Span>, others: &[Span]) -> Vec<Span> {
     })
 }
 
-/// Writes `from 8.0.30`, `before 11.0`, `5.6.2 to before 8.0`, and nothing for all versions.
+/// Writes `from 8.0.30`, `before 11.0` or `5.6.2 to before 8.0`. It writes nothing for all
+/// versions.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.from, self.until) {
@@ -324,7 +328,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Spans as words: `before 10.7, from 11.0`.
+/// Describes the spans: `before 10.7, from 11.0`.
 pub(crate) fn words(spans: &[Span]) -> String {
     let words: Vec<String> = spans.iter().map(Span::to_string).filter(|text| !text.is_empty()).collect();
     words.join(", ")
@@ -339,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_exclusive_and_beginnings_inclusive() {
+    fn a_span_includes_its_start_and_excludes_its_end() {
         let span = span("5.6.8", "8.0.30");
         let holds = |text: &str| span.holds(Release::parse(text).unwrap());
         assert!(holds("5.6.8") && holds("8.0.29") && !holds("5.6.7") && !holds("8.0.30"));

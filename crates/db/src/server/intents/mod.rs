@@ -1,8 +1,8 @@
-//! Config intents describe a server's configuration in words that hold for every product. They are
-//! rendered from data to the options of each version.
+//! Config intents describe a server's configuration in words that hold for every product. dbdyno
+//! renders them to the options of each version, as its data say.
 //!
 //! [`Intents`] are what a plan asks for. [`render()`] turns them into options for one
-//! [`ConfigServer`]. The data lies here and with each product's facts, as TOML.
+//! [`ConfigServer`]. The data are TOML files, here and with each product's facts.
 //! docs/reference/config-intents.md is generated from it.
 
 mod data;
@@ -41,7 +41,7 @@ pub fn checked(product: &'static Product) -> &'static [String] {
     IntentData::get().checked(product)
 }
 
-/// The table in a config whose intents are skipped on servers that do not support them.
+/// Name of the table in a config whose intents are skipped on servers that do not support them.
 pub const WHERE_POSSIBLE: &str = "where_possible";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -143,8 +143,8 @@ fn not_toml(text: &str, error: &toml::de::Error) -> String {
     format!("line {line} is not TOML: {}", error.message())
 }
 
-/// Help for a name that is no intent: the intents with the most similar spelling, otherwise where
-/// to find the list.
+/// Help for a name that is no intent. It names the intents with the most similar spelling,
+/// otherwise the place of the list.
 fn unknown(name: &str) -> String {
     let mut near: Vec<(usize, &str)> = IntentData::get()
         .intents
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named_with_the_nearest_names() {
+    fn every_mistake_is_reported_with_the_most_similar_names() {
         let text = "bufer_pool = '1 GiB'\ninnodb_io_capacity = 4\nfrobnicate = 1\nredo = '1 GB'\nbinlog = 'off'\n[where_possible]\nbinlog = 'on'";
         insta::assert_snapshot!(read(text).unwrap_err(), @r#"
         `bufer_pool` is not an intent; did you mean `buffer_pool`?
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_file_is_named_with_the_line_that_is_wrong() {
+    fn an_error_in_a_config_file_names_the_file_and_the_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.toml");
         std::fs::write(&path, "redo = '1 GiB'\nbuffer_pool = 1 GiB\n").unwrap();

@@ -1,5 +1,5 @@
-//! Turns config intents into options for one server, or into sentences that say why the server
-//! cannot have them. [`ConfigServer`] is that server, and [`Rendered`] holds its options.
+//! Turns config intents into options for one server, or into sentences that say why that is
+//! impossible. [`ConfigServer`] is the server, and [`Rendered`] holds its options.
 
 use std::path::{Path, PathBuf};
 
@@ -10,18 +10,19 @@ use super::value::{Value, same_value};
 use super::{Intents, RequestedIntent, data, value};
 use crate::server::{Base, Error};
 
-/// Number of redo files when the server lets dbdyno choose and the config does not.
+/// Number of redo files when the server lets dbdyno choose it and the config names none.
 const REDO_FILES: u64 = 2;
 
-/// Old versions round each redo file down to a whole number of MiB.
+/// Bytes in one MiB. dbdyno rounds the size of each redo file down to a whole number of MiB,
+/// because old versions do so too.
 const MIB: u64 = 1 << 20;
 
 /// The result for one intent on one server.
 enum Outcome<'a> {
     Rules(Vec<&'a RenderRule>),
-    /// The server lacks the feature, and that is what the config asked for.
+    /// The server lacks the feature, which fulfils the request without any option.
     Fulfilled,
-    /// The text completes a sentence that begins with the intent.
+    /// The server cannot do it. The text completes a sentence that begins with the intent.
     Impossible(String),
 }
 
@@ -36,7 +37,7 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
         match outcome(server, intent, requested) {
             Outcome::Rules(rules) => {
                 for rule in rules {
-                    add(&mut rendered, rule, &request, requested, intents);
+                    add_rule(&mut rendered, rule, &request, requested, intents);
                 }
             }
             Outcome::Fulfilled => {}
@@ -57,12 +58,13 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
     Err(Error::Config { why: wrong.join("\n") })
 }
 
+/// Finds the rules that fulfil the request on this server, or says why there are none.
 fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, requested: &RequestedIntent) -> Outcome<'a> {
     let fits = |rule: &&RenderRule| fits_version(server, rule, &requested.value);
     let candidates: Vec<&RenderRule> = intent.way.iter().filter(fits).collect();
     if let Some(rule) = candidates.iter().find(|rule| lacks(server, rule).is_none()) {
         if let Some(why) =
-            intent.limit.iter().find_map(|limit| beyond(server, intent, limit, &requested.value))
+            intent.limit.iter().find_map(|limit| exceeded_limit(server, intent, limit, &requested.value))
         {
             return Outcome::Impossible(why);
         }
@@ -72,7 +74,7 @@ fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, requested: &RequestedI
     if let Some(why) = candidates.first().and_then(|rule| lacks(server, rule)) {
         return Outcome::Impossible(why);
     }
-    let there = takes(server, intent);
+    let there = accepted_words(server, intent);
     if there.is_none() && is_absent_as_requested(server, intent, &requested.value) {
         return Outcome::Fulfilled;
     }
@@ -93,7 +95,7 @@ fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &Value) -> bool
     let Some(set) = settings(rule, value) else { return false };
     rule.on.iter().any(|on| on.covers(server.product))
         && rule.span.holds(server.version)
-        && set.keys().all(|option| works(server, option))
+        && set.keys().all(|option| has_option(server, option))
 }
 
 /// The rule's options for `value`: those for that value, otherwise those for any value.
@@ -105,14 +107,15 @@ fn settings<'a>(rule: &'a RenderRule, value: &Value) -> Option<&'a IntentSetting
     of_value.or_else(|| rule.set.as_ref().filter(|_| !is_word))
 }
 
-fn works(server: &ConfigServer, option: &str) -> bool {
+/// Whether the server has the option and the option has an effect.
+fn has_option(server: &ConfigServer, option: &str) -> bool {
     let option = option.strip_prefix("skip_").unwrap_or(option);
     IntentData::get()
         .option(server.product, server.version, option)
         .is_some_and(|range| range.state != OptionState::Ignored)
 }
 
-/// The engine or plugin that `rule` needs and this variant or build does not have.
+/// Says which engine or plugin `rule` needs that this variant or build does not have.
 fn lacks(server: &ConfigServer, rule: &RenderRule) -> Option<String> {
     if let Some(engine) = rule.engine.as_ref().filter(|engine| **engine != server.engine) {
         return Some(format!(
@@ -123,7 +126,13 @@ fn lacks(server: &ConfigServer, rule: &RenderRule) -> Option<String> {
     Some(format!("it needs the plugin {plugin}, which this build of {} does not have", server.title))
 }
 
-fn beyond(server: &ConfigServer, intent: &Intent, limit: &Limit, requested: &Value) -> Option<String> {
+/// Says which limit the requested value exceeds on this server.
+fn exceeded_limit(
+    server: &ConfigServer,
+    intent: &Intent,
+    limit: &Limit,
+    requested: &Value,
+) -> Option<String> {
     if !limit.on.iter().any(|on| on.covers(server.product)) || !limit.span.holds(server.version) {
         return None;
     }
@@ -139,17 +148,17 @@ fn beyond(server: &ConfigServer, intent: &Intent, limit: &Limit, requested: &Val
     None
 }
 
-/// Words that the server accepts for the intent. The result is `None` when it does not have the
-/// feature at all.
-fn takes<'a>(server: &ConfigServer, intent: &'a Intent) -> Option<Vec<&'a str>> {
+/// Words that the server accepts for the intent. The result is `None` when the server does not have
+/// the feature at all.
+fn accepted_words<'a>(server: &ConfigServer, intent: &'a Intent) -> Option<Vec<&'a str>> {
     let mut is_there = false;
     let mut words = Vec::new();
     for rule in &intent.way {
         if !rule.on.iter().any(|on| on.covers(server.product)) || !rule.span.holds(server.version) {
             continue;
         }
-        is_there |= rule.set.as_ref().is_some_and(|set| set.keys().all(|option| works(server, option)));
-        let fit = rule.values.iter().filter(|(_, set)| set.keys().all(|option| works(server, option)));
+        is_there |= rule.set.as_ref().is_some_and(|set| set.keys().all(|option| has_option(server, option)));
+        let fit = rule.values.iter().filter(|(_, set)| set.keys().all(|option| has_option(server, option)));
         words.extend(fit.map(|(word, _)| word.as_str()));
     }
     words.sort_unstable();
@@ -164,7 +173,8 @@ fn is_absent_as_requested(server: &ConfigServer, intent: &Intent, requested: &Va
     })
 }
 
-fn add(
+/// Adds the options that `rule` sets for the requested value.
+fn add_rule(
     rendered: &mut Rendered,
     rule: &RenderRule,
     request: &str,
@@ -202,8 +212,8 @@ pub struct Setting {
 
 /// A user's own option file, as a server reads it.
 pub(crate) struct OwnConfig {
-    /// Names with underscores, and values. They are in the file's order and include those from
-    /// included files.
+    /// Names with underscores, and values, in the file's order. Those from included files are among
+    /// them.
     pub(crate) settings: Vec<(String, Option<String>)>,
     pub(crate) text: String,
 }
@@ -219,7 +229,7 @@ pub struct Rendered {
     pub asked: Option<Vec<(String, String)>>,
     /// Options in the file's order, each once. For SQLite these are pragmas.
     pub settings: Vec<Setting>,
-    /// Options of PostgreSQL's `initdb`.
+    /// Options for PostgreSQL's `initdb`.
     pub initdb: Vec<Setting>,
     /// Text of the variant's own option file, if it has one.
     own_text: Option<String>,
@@ -235,27 +245,28 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// A server with no intents.
+    /// The config of a server without intents.
     pub fn of(server: &ConfigServer) -> Self {
         let (product, title, engine) = (server.product, server.title.clone(), server.engine.clone());
         let (settings, initdb, own, notes) = Default::default();
         Self { product, title, asked: None, settings, initdb, own_text: None, own, notes, engine, file: None }
     }
 
-    /// Adds the user's own option file at `path`, which wins, for a `base` server.
+    /// Adds the user's own option file at `path`, as a `base` server reads it. Its settings win
+    /// over the intents.
     pub fn with_own_config(self, base: &Base, path: &Path) -> Result<Self, Error> {
         let own = base.family.own_config(base, path)?;
         let text = Some(own.text);
         Ok(Self { own_text: text, ..self.with_own(own.settings) }.in_file(path.to_path_buf()))
     }
 
-    /// Keeps [`Rendered::text`] in the file at `path`.
+    /// Says that the server reads [`Rendered::text`] from the file at `path`.
     #[must_use]
     pub fn in_file(self, path: PathBuf) -> Self {
         Self { file: Some(std::path::absolute(&path).unwrap_or(path)), ..self }
     }
 
-    /// Adds what the variant itself sets, which wins.
+    /// Adds what the variant itself sets, which wins over the intents.
     #[must_use]
     pub fn with_own(mut self, own: Vec<(String, Option<String>)>) -> Self {
         let changed = self.overridden(&own);
@@ -263,8 +274,8 @@ impl Rendered {
         Self { own, ..self }
     }
 
-    /// Names, and values as the file writes them, in its order: those from intents, then the
-    /// variant's own.
+    /// Names and values as the file writes them, and in its order: first those from intents, then
+    /// the variant's own.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));
         let own = self.own.iter().map(|(name, value)| (name, value));
@@ -277,8 +288,8 @@ impl Rendered {
         self.all().any(|(name, _)| plain_name(name).starts_with(prefix))
     }
 
-    /// Adds an option. It replaces the same option, or its opposite, from an earlier intent. A note
-    /// says so when the two meant different things.
+    /// Adds an option. It replaces the same option, or its opposite, from an earlier intent. If the
+    /// two mean different things, a note says which intent won.
     pub(crate) fn set(&mut self, mut setting: Setting) {
         let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
         let earlier = list
@@ -367,8 +378,8 @@ impl Rendered {
         self.asked.is_some() || self.own_text.is_some()
     }
 
-    /// The option file: each option under the intent that set it, then the variant's own file,
-    /// which wins. For SQLite it lists the pragmas from the intents.
+    /// The option file's text. It has each option under the intent that set it, then the variant's
+    /// own file, which wins. For SQLite it lists the pragmas from the intents.
     pub fn text(&self) -> String {
         let head = "\n# The variant's own option file, which wins over the lines above.\n";
         match (&self.asked, &self.own_text) {
@@ -419,10 +430,11 @@ impl Rendered {
         self.settings.iter().filter_map(say).collect()
     }
 
-    /// The intents whose options `log` names. They are worth a look when a server did not start.
+    /// Says from which intents the options come that `log` names. One of them may be the cause when
+    /// a server did not start.
     pub fn causes(&self, log: &str) -> Vec<String> {
-        // A command line has two dashes before a name and single dashes inside it, where a file has
-        // underscores.
+        // The log may quote a command line, which has two dashes before a name and single dashes
+        // inside it. A file has underscores there.
         let log = log.replace("--", "  ").replace('-', "_");
         let named = self.settings.iter().chain(&self.initdb);
         let plain = |setting: &Setting| setting.name.trim_start_matches('-').replace('-', "_");
@@ -445,15 +457,15 @@ fn without_loose(name: &str) -> &str {
 }
 
 /// Options whose value is a name. With any value they are on, even with `0` or `off`.
-const NAMES: &[&str] = &["log_bin"];
+const OPTIONS_WITH_NAMES: &[&str] = &["log_bin"];
 
-/// Whether both names are about one option, as `skip_log_bin` and `log_bin` are.
+/// Whether both names belong to one option, as `skip_log_bin` and `log_bin` do.
 fn same_option(left: &str, right: &str) -> bool {
     positive(left).0 == positive(right).0
 }
 
-/// The name without the prefixes that the servers strip, and whether these turn it into its
-/// opposite.
+/// The name without the prefixes that the servers strip, and whether a prefix reverses the option's
+/// meaning.
 fn positive(name: &str) -> (&str, bool) {
     let name = without_loose(name);
     let prefixes = [("skip_", true), ("disable_", true), ("enable_", false)];
@@ -467,9 +479,9 @@ fn means_the_same(left: (&str, &Option<String>), right: (&str, &Option<String>))
     let meant = |(name, value): (&str, &Option<String>)| match (positive(name), value.as_deref()) {
         ((_, false), None) => "1".to_owned(),
         ((_, true), None) => "0".to_owned(),
-        // skip_x = 0 means x.
+        // `skip_x = 0` means `x`.
         ((_, true), Some(value)) => if same_value(value, "0") { "1" } else { "0" }.to_owned(),
-        ((name, false), Some(value)) if NAMES.contains(&name) => format!("the name {value}"),
+        ((name, false), Some(value)) if OPTIONS_WITH_NAMES.contains(&name) => format!("the name {value}"),
         ((_, false), Some(value)) => value.to_owned(),
     };
     let (left, right) = (meant(left), meant(right));
@@ -487,7 +499,7 @@ fn has_word(text: &str, word: &str) -> bool {
 /// What is known about a build's loadable plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plugins {
-    /// The build is not installed here, so its plugins are assumed to be in it.
+    /// The build is not installed here. It is assumed to have every plugin.
     Unknown,
     /// The build's plugin folder; `None` for a build without plugins.
     In(Option<PathBuf>),
@@ -514,7 +526,7 @@ impl ConfigServer {
 
     /// A server that is not installed here, by its name in the catalogue: `mariadb-10.11.5`,
     /// `pg-18.6`. `mysql-9-sid` stands for the newest version 9. The result is `None` when the name
-    /// does not say.
+    /// has no product and version.
     pub fn named(name: &str, engine: &str) -> Option<Self> {
         let (product, rest) = Product::of_build(name)?;
         let mut version = Release::parse(rest)?;
@@ -567,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_says_which_intent_each_option_comes_from_and_the_native_file_comes_after() {
+    fn the_file_names_each_options_intent_and_the_own_file_comes_after() {
         let own = "[mysqld]\nsync_binlog = 7\n".to_owned();
         insta::assert_snapshot!(Rendered { own_text: Some(own), ..rendered() }.text(), @r"
         # For MariaDB 10.11.5, from the config of the plan.
@@ -587,10 +599,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_native_file_changes_is_said() {
-        let native = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
-        let said =
-            rendered().overridden(&[native("sync_binlog", Some("0")), native("skip_log_bin", Some("1"))]);
+    fn changes_by_the_own_file_are_noted() {
+        let own = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+        let said = rendered().overridden(&[own("sync_binlog", Some("0")), own("skip_log_bin", Some("1"))]);
         assert_eq!(
             said,
             ["skip_log_bin is 1 by the variant's own option file, which wins over binlog_in_engine = true"]
@@ -624,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binlog_that_the_plan_does_not_want_and_the_own_file_has_is_said_of_every_version() {
+    fn a_binlog_that_the_own_file_turns_on_against_the_plan_is_noted() {
         let asked = Intents::from_table(&toml::from_str("binlog = \"off\"").unwrap()).unwrap();
         for server in ["mariadb-10.1.23", "mariadb-11.8.6", "mysql-5.5.34", "mysql-5.7.22", "mysql-8.0.31"] {
             let rendered = render(&ConfigServer::named(server, "innodb").unwrap(), &asked).unwrap();
@@ -665,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_catalogue_tell_product_and_version() {
+    fn names_in_the_catalogue_determine_product_and_version() {
         let server = |name: &str| ConfigServer::named(name, "innodb").map(|server| server.title);
         assert_eq!(server("mariadb-10.11.5").as_deref(), Some("MariaDB 10.11.5"));
         assert_eq!(server("pg-19-debian").as_deref(), Some("PostgreSQL 19"));

@@ -34,6 +34,7 @@ const SIZE_UNITS: [(&str, u64); 10] = [
     ("", 1),
 ];
 
+/// Units of times, in seconds.
 const TIME_UNITS: [(&str, u64); 3] = [("h", 3600), ("m", 60), ("s", 1)];
 
 const SIZE_HELP: &str = "write a number and its unit (KiB, MiB, GiB, TiB) in quotes, e.g. \"1 GiB\"";
@@ -78,7 +79,7 @@ impl Value {
         }
     }
 
-    /// Whether the data's `values` and `absent` know this value as `word`.
+    /// Whether `word`, from `values` or `absent` in the data, stands for this value.
     pub(crate) fn is(&self, word: &str) -> bool {
         match self {
             Self::Size(bytes) => read_size(word) == Some(*bytes),
@@ -96,7 +97,8 @@ impl Value {
         }
     }
 
-    /// What the braces in the data's templates mean for this value.
+    /// The placeholders in the data's templates, each with the text that replaces it for this
+    /// value.
     pub(crate) fn placeholders(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Size(bytes) => vec![
@@ -150,7 +152,7 @@ pub fn same_value(left: &str, right: &str) -> bool {
         match text.as_str() {
             "on" | "true" | "yes" => "1".to_owned(),
             "off" | "false" | "no" => "0".to_owned(),
-            // These are PostgreSQL's own units, which the data renders.
+            // PostgreSQL has its own units, and the data write sizes in them.
             _ => text.replace("kb", "k").replace("mb", "m"),
         }
     };
@@ -172,7 +174,7 @@ pub(crate) fn limit(kind: Kind, text: &str) -> Option<f64> {
     }
 }
 
-/// All words that an intent's rules and absences know, in the data's order.
+/// All words that an intent's rules and `absent` entries have, in the data's order.
 pub(crate) fn words_of(intent: &Intent) -> Vec<&str> {
     let of_rules = intent.way.iter().chain(&intent.also).flat_map(|rule| rule.values.keys());
     let of_absent = intent.absent.iter().map(|absent| &absent.value);
@@ -185,8 +187,8 @@ pub(crate) fn words_of(intent: &Intent) -> Vec<&str> {
     words
 }
 
-/// The word `"off"` where the intent knows it. Accepts `false` too where the word is `off`, because
-/// TOML writers tend to use it.
+/// Returns the given word if the intent has it. `true` and `false` count as the words `on` and
+/// `off`, because TOML writers tend to use them.
 fn known_word(intent: &Intent, given: &toml::Value) -> Option<String> {
     if !matches!(intent.kind, Kind::Choice | Kind::Size) {
         return None;
