@@ -1,5 +1,5 @@
-//! Ratios in a fleet's run, by machine: whether they depend on the machine, and which machine
-//! differs from the others.
+//! Finds in a fleet's run whether ratios depend on the machine, and which machine differs from the
+//! others.
 //!
 //! A block's ratio is from one machine, so that the machine's speed cancels out. If the machines'
 //! mean log ratios differ by more than their blocks scatter, machine and variant interact.

@@ -99,8 +99,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     })
 }
 
-/// The ratio of a step that counts: its rates are comparable, in all of its blocks and with equal
-/// writes.
+/// A step's ratio, if it counts in the mean over the steps: the plan does not set its rates, none
+/// of its blocks has a rate of zero, and both sides had the same writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
     let is_counted = !step.is_fixed_rate && !step.target_missed && step.to_base.zero_rates.is_empty();
     step.to_base.ratio.as_ref().filter(|_| is_counted).map(|ratio| ratio.value)
@@ -179,7 +179,8 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
     findings.judged_steps().filter_map(|(workload, step)| compared(workload, step)).collect()
 }
 
-/// Steps of the base's run that the new run has too, by workload and name.
+/// Compares two runs in the steps that both have, by workload and name. Their blocks are not
+/// paired.
 fn apart<'a>(
     base: &'a Findings,
     base_name: &str,
@@ -227,7 +228,7 @@ fn apart<'a>(
     all.into_iter().map(|(found, step, sides)| with_word(found, step, sides)).collect()
 }
 
-/// The fields that do not depend on how the two are compared.
+/// A compared step with the fields that do not depend on whether its blocks are paired.
 fn both(
     workload: &str,
     (step, base): (&StepFindings, &VariantStep),

@@ -1,7 +1,7 @@
-//! Ratios of a variant to the base over several blocks, paired by block: of rates, of the 99th
-//! percentile of response times (judged in the same way), of every metric in the groups that are
-//! compared, and of several steps in a few figures, such as average and median, as published tables
-//! have them.
+//! Computes ratios of a variant to the base over several blocks, paired by block. There are ratios
+//! of rates, of 99th percentiles of response times (judged in the same way), and of every metric in
+//! the groups that are compared. The ratios of several steps are summed up in a few figures, such
+//! as average and median, as in published tables.
 
 use std::collections::BTreeMap;
 
@@ -221,7 +221,8 @@ impl<'a> GroupRatios<'a> {
         interval_of_steps(&self.ratios().collect::<Vec<_>>())
     }
 
-    /// The bound that the means over all steps are, where any of the ratios is a bound.
+    /// The side of the bound, where any of the ratios is a bound. The means over all steps are then
+    /// bounds too.
     pub fn bound(&self) -> Option<Bound> {
         Bound::of_all(self.ratios().filter_map(|ratio| ratio.bound))
     }

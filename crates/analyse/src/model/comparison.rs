@@ -1,6 +1,6 @@
-//! Two variants compared step by step, from one run or from two; the differences between the two
-//! runs; and the figures of a published report, each next to the figure that the run measured. The
-//! types hold data only; the report crate writes the sentences.
+//! Types for two variants that are compared step by step, from one run or from two, and for the
+//! differences between the two runs. A published report's figures are here too, each next to the
+//! figure that the run measured. The types hold data only; the report crate writes the sentences.
 
 use dbdyno_model::Quantity;
 use dbdyno_record::Run;
@@ -64,8 +64,8 @@ pub struct ComparedStep {
     /// The base's blocks that are in no comparison, and why; the next field has those of new.
     pub base_left_out: Vec<Exclusion>,
     pub new_left_out: Vec<Exclusion>,
-    /// Blocks of the base that the ratio is made of: those in pairs, or for two runs its valid
-    /// blocks.
+    /// Number of the base's blocks that the ratio is made of: those in pairs, or for two runs the
+    /// valid blocks. The next field has the number for new.
     pub base_blocks: usize,
     pub new_blocks: usize,
     /// New did not keep the background rate that base kept.
@@ -174,7 +174,7 @@ pub struct PublishedComparison {
 /// A published figure and the measured one. Both are the variant's figure ÷ the base's.
 #[derive(Debug, Clone)]
 pub struct PublishedRow {
-    /// In which it was measured, with its set-up.
+    /// Workload in which it was measured; the next field has its set-up.
     pub workload: Option<String>,
     pub setup: Option<String>,
     /// Name of the base in the published report; `variant` is a name from there too.

@@ -1,5 +1,5 @@
-//! One execution of a step in the findings: its rates, latencies, costs and seconds, the queries
-//! whose time counts by itself, and the state of the server and its host.
+//! Types for one execution of a step in the findings: its rates, latencies, costs and seconds, the
+//! queries whose time counts by itself, and the state of the server and its host.
 
 use dbdyno_record::{AnswerDigest, ErrorCounts};
 use serde::Serialize;
@@ -122,8 +122,8 @@ pub struct ClientHeadroom {
     pub could_per_second: f64,
     /// The calibrated number of connections at which the client reached `could_per_second`.
     pub could_connections: u32,
-    /// The limit of that calibration was not the client, but the server that answered or the round
-    /// trip. The client could do more.
+    /// The client could do more, because that calibration was limited by the server that answered
+    /// or by the round trip, and not by the client.
     pub at_least: bool,
 }
 
@@ -268,8 +268,8 @@ pub struct SecondPoint {
 /// The device of the data directory between two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DeviceSecond {
-    /// Number of the second, counted like those of `seconds`. Of the time between the two samples,
-    /// most lies in it.
+    /// Number of the second in which most of the time between the two samples lies. It is counted
+    /// like those of `seconds`.
     pub second: u64,
     pub read_kib_per_second: f64,
     pub written_kib_per_second: f64,

@@ -1,4 +1,4 @@
-//! Whether a step's figures may be used, and why not.
+//! Judges whether a step's figures may be used, and says why not.
 
 pub(crate) mod client;
 pub(crate) mod operations;
@@ -64,8 +64,8 @@ fn account_faults(step: &StepRecord) -> Vec<Warning> {
     if missing.is_empty() { accounting_faults(&step.intervals) } else { missing }
 }
 
-/// The reasons that the record calls invalid, and content checks that failed. Directly before such
-/// a check the record has a text that says the same.
+/// The reasons in the record's `invalid` events, and content checks that failed. Directly before
+/// such a check, the record has an `invalid` event that says the same.
 fn recorded(events: &[StepEvent]) -> Vec<Warning> {
     let mut reasons = Vec::new();
     for (at, event) in events.iter().enumerate() {
