@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_on_which_the_ratio_is_another_is_named() {
+    fn a_machine_with_another_ratio_than_the_others_is_named() {
         let alike = |rate| [("n1", rate), ("n1", rate + 900), ("n2", rate + 400), ("n2", rate + 700)];
         let same = measured_on(&[&alike(90_000)[..], &[("n3", 90_200), ("n3", 90_800)]].concat());
         assert_eq!(said(&same), [""; 0]);

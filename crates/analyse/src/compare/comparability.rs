@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_plans_say_of_the_client_counts_and_a_default_is_what_it_stands_for() {
+    fn keys_for_the_client_count_and_a_default_equals_its_written_value() {
         let plan = |text: &str| {
             let mut run = run(&["a"], 3, Vec::new());
             run.manifest.plan = crate::fixtures::plan(text);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_another_block_had_otherwise_are_named_with_both_values() {
+    fn settings_that_differ_between_blocks_are_named_with_both_values() {
         let first = [("sync_binlog", "1"), ("innodb_io_capacity", "200"), ("old", "1")];
         let third = [("sync_binlog", "0"), ("innodb_io_capacity", "200"), ("new", "ON")];
         let run = run(&["a"], 3, vec![set(1, &first), set(2, &first), set(3, &third)]);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_start_has_of_its_own_is_no_change() {
+    fn settings_that_differ_at_every_start_are_no_change() {
         let start = |n: &'static str, folder: &'static str| {
             [("server_uuid", n), ("TIMESTAMP", n), ("datadir", folder)]
         };

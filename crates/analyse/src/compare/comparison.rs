@@ -173,7 +173,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
             base_blocks: blocks,
             new_blocks: blocks,
             to_base: new.to_base.clone(),
-            ..both(workload, (step, base), (step, new), margins)
+            ..common_fields(workload, (step, base), (step, new), margins)
         })
     };
     findings.judged_steps().filter_map(|(workload, step)| compared(workload, step)).collect()
@@ -201,7 +201,7 @@ fn apart<'a>(
         let new = new_step.variant(new_name)?;
         let (base_rates, new_rates) = (rates(base), rates(new));
         let ratio = geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base);
-        let common = both(workload, (step, base), (new_step, new), margins);
+        let common = common_fields(workload, (step, base), (new_step, new), margins);
         let found = ComparedStep {
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
@@ -225,11 +225,11 @@ fn apart<'a>(
     let mut all: Vec<(ComparedStep, &StepFindings, [&VariantStep; 2])> =
         base.judged_steps().filter_map(compared).collect();
     judge(&mut all.iter_mut().map(|(found, ..)| found).collect::<Vec<_>>());
-    all.into_iter().map(|(found, step, sides)| with_word(found, step, sides)).collect()
+    all.into_iter().map(|(found, step, sides)| with_verdict(found, step, sides)).collect()
 }
 
 /// A compared step with the fields that do not depend on whether its blocks are paired.
-fn both(
+fn common_fields(
     workload: &str,
     (step, base): (&StepFindings, &VariantStep),
     (new_step, new): (&StepFindings, &VariantStep),
@@ -267,7 +267,11 @@ fn judge(steps: &mut [&mut ComparedStep]) {
 }
 
 /// Adds the step's verdict, from what the tests say and what the runs did.
-fn with_word(mut found: ComparedStep, step: &StepFindings, [new, base]: [&VariantStep; 2]) -> ComparedStep {
+fn with_verdict(
+    mut found: ComparedStep,
+    step: &StepFindings,
+    [new, base]: [&VariantStep; 2],
+) -> ComparedStep {
     let paced = if found.schedule_missed { Verdict::Missed } else { Verdict::Paced };
     let to_base = &mut found.to_base;
     (to_base.verdict, to_base.undecided) = verdict(&Known {

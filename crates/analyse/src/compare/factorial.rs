@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_that_do_not_meet_have_main_effects_and_no_interaction() {
+    fn factors_that_do_not_interact_have_main_effects_only() {
         // binlog costs 20 %, doublewrite 10 %, and both 28 %. Every second block is 1 % faster.
         let blocks = [[100_000, 80_000, 90_000, 72_000], [101_000, 80_800, 90_900, 72_720]].repeat(2);
         insta::assert_snapshot!(effects(&found(&blocks)).join("\n"), @r"

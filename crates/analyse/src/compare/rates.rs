@@ -51,13 +51,13 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
     let due = schedule.due as f64;
     let share = |operations: f64| if due > 0.0 { operations / due } else { 0.0 };
     let growth = schedule.queue_growth as f64;
-    let arrears = (growth - most_under_way(kind, schedule)).max(0.0);
+    let excess = (growth - most_under_way(kind, schedule)).max(0.0);
     Some([
         schedule.asked_per_second,
         kind.operations_per_second,
-        share(arrears + (kind.failed + kind.dropped) as f64),
+        share(excess + (kind.failed + kind.dropped) as f64),
         share(kind.dropped as f64),
-        share(if arrears > 0.0 { growth } else { 0.0 }),
+        share(if excess > 0.0 { growth } else { 0.0 }),
     ])
 }
 

@@ -189,7 +189,7 @@ impl<'a> GroupRatios<'a> {
     /// above 1 is faster in every step.
     pub(crate) fn into_speeds(self) -> Self {
         let speed = |(step, ratio): OfStep<'a>| match step.less_is_better {
-            true => (step, turned(ratio)),
+            true => (step, inverted(ratio)),
             false => (step, ratio),
         };
         let exact = self.counted.into_iter().filter(|(_, ratio)| ratio.bound.is_none());
@@ -235,8 +235,8 @@ impl<'a> GroupRatios<'a> {
     }
 }
 
-/// The inverse ratio, of base to variant.
-fn turned(ratio: Ratio) -> Ratio {
+/// The inverse ratio, which is the base's figure ÷ the variant's.
+fn inverted(ratio: Ratio) -> Ratio {
     let blocks = ratio.blocks.into_iter().map(|(block, ratio)| (block, 1.0 / ratio));
     Ratio { value: 1.0 / ratio.value, blocks: blocks.collect(), bound: None, inference: None }
 }
@@ -293,7 +293,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn turning_a_ratio_round_gives_its_reciprocal(rates in prop::collection::vec((1.0..1e6_f64, 1.0..1e6_f64), 1..8)) {
+        fn swapping_the_two_sides_gives_the_reciprocal_ratio(rates in prop::collection::vec((1.0..1e6_f64, 1.0..1e6_f64), 1..8)) {
             let (a, b): (Vec<_>, Vec<_>) = (1..).zip(&rates).map(|(n, (a, b))| (step_run(n, *a), step_run(n, *b))).unzip();
             let product = ratio_of_runs(&a, &b).unwrap().value * ratio_of_runs(&b, &a).unwrap().value;
             prop_assert!((product - 1.0).abs() < 1e-9);
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_are_ratios_of_times_turned_round_and_leave_out_bounds() {
+    fn speeds_invert_ratios_of_times_and_leave_out_bounds() {
         let mut steps = steps(&[(false, &[2]), (true, &[4]), (true, &[8])]);
         steps[2].variants[1].to_base.ratio.as_mut().unwrap().bound = Some(Bound::MoreThan);
         let figures = ratios(&steps).figures().unwrap();

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn turning_the_comparison_round_turns_the_verdict() {
+    fn swapping_the_two_sides_turns_faster_into_slower() {
         for ratios in [[1.03, 1.04, 1.035], [1.019, 1.021, 1.02], [0.99, 1.0, 1.01]] {
             let turned = ratios.map(|ratio| 1.0 / ratio);
             let expected = match word(&ratios) {

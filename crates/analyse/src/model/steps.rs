@@ -298,7 +298,7 @@ pub(crate) struct Worst {
     pub(crate) share: f64,
     pub(crate) place: String,
     pub(crate) reported: usize,
-    /// Number of runs whose share is reported.
+    /// Number of runs whose share is known.
     pub(crate) all: usize,
 }
 

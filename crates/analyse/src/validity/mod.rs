@@ -39,7 +39,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
     match &step.damaged {
         Some(damage) => reasons.push(damaged(damage)),
         // Where lines are missing, sums must disagree and would only repeat the damage.
-        None => reasons.extend(account_faults(step)),
+        None => reasons.extend(count_faults(step)),
     }
     reasons.extend(client::pause_fault(step));
     reasons.extend(throttled::faults(step));
@@ -59,7 +59,7 @@ fn end_message(step: &StepRecord) -> Option<&str> {
 }
 
 /// What is wrong with the operations. Where files are incomplete, only that is reported.
-fn account_faults(step: &StepRecord) -> Vec<Warning> {
+fn count_faults(step: &StepRecord) -> Vec<Warning> {
     let missing = record_integrity::faults(step);
     if missing.is_empty() { accounting_faults(&step.intervals) } else { missing }
 }
