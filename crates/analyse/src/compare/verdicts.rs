@@ -11,8 +11,7 @@
 //! have had. Without those programs, a rate could have been up to 1 ÷ (1 − f) times as high. Where
 //! that is within the margin, it changes no verdict. Beyond the margin, a difference counts only if
 //! it is larger by as much. Where others had half of the time or more, no difference counts:
-//! threads
-//! that wait for each other lose more than their part.
+//! threads that wait for each other lose more than their part.
 
 use crate::compare::rates::with_fewer_writes;
 use crate::model::steps::valid;

@@ -113,9 +113,9 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
 
 /// fsyncs per commit.
 ///
-/// `None` where the server does not count all of its fsyncs (`syncs` is `None` then too), or its
-/// sessions had not reported all of them. `None` also for a step that is one piece of work, because
-/// commits mean nothing for it.
+/// The figure is `None` where the server does not count all of its fsyncs (`syncs` is then `None`
+/// too), and where its sessions had not reported all of them. It is also `None` for a step that is
+/// one piece of work, because commits mean nothing for it.
 pub(crate) fn per_commit(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Option<f64> {
     if !has_commits(step) {
         return None;

@@ -117,7 +117,7 @@ pub struct Difference {
     /// The variant that differs, where both sides have it under the same name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// `None` where the base has no such thing, or no limit to it.
+    /// The base's value as text; `None` where the base has no such thing, or no limit to it.
     pub base: Option<String>,
     pub new: Option<String>,
 }
@@ -151,7 +151,7 @@ pub enum Aspect {
 }
 
 impl Difference {
-    /// `None` where both values are the same.
+    /// Makes the difference; `None` where both values are the same.
     pub(crate) fn of(aspect: Aspect, base: Option<String>, new: Option<String>) -> Option<Self> {
         (base != new).then_some(Self { aspect, variant: None, base, new })
     }
@@ -184,7 +184,7 @@ pub struct PublishedRow {
     pub subject: String,
     pub quantity: Quantity,
     pub published: f64,
-    /// `None` where the run did not measure both variants.
+    /// The measured figure; `None` where the run did not measure both variants.
     pub measured: Option<f64>,
     /// 95 % interval over the blocks; `None` for one block.
     pub interval: Option<Interval>,

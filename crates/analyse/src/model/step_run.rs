@@ -25,7 +25,7 @@ pub struct StepRun {
     /// Pieces of work whose time counts by itself, in the order in which they ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executions: Vec<Execution>,
-    /// `None` for a step of one query.
+    /// Figures over all queries in the step; `None` for a step of one query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composite: Option<Composite>,
     /// Set where the rate rests on too few operations to decide anything.
@@ -38,13 +38,14 @@ pub struct StepRun {
     pub efficiency: Efficiency,
     #[serde(skip)]
     pub cost: Cost,
-    /// `None` where the device of the data directory was not sampled.
+    /// Load on the device of the data directory; `None` where it was not sampled.
     #[serde(skip)]
     pub device: Option<DeviceLoad>,
-    /// `None` for records without the CPU of all processes.
+    /// Check of the host's CPU time; `None` for records without the CPU time of all processes.
     #[serde(skip)]
     pub host_check: Option<HostCheck>,
-    /// `None` for a run without a calibration of the client, and without a server.
+    /// How close the client was to its calibrated rate; `None` where the client was not calibrated,
+    /// and where there is no server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_headroom: Option<ClientHeadroom>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
@@ -82,7 +83,7 @@ pub struct StepRun {
     /// The server's deferred work before and after the step; `None` where it was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred_work: Option<DeferredWork>,
-    /// `None` where the server's memory was not limited.
+    /// Memory of the server's control group; `None` where the server's memory was not limited.
     #[serde(skip)]
     pub group_memory: Option<GroupMemory>,
     /// KiB written to the device of the data directory per unit of the headline.
@@ -162,7 +163,7 @@ pub struct KindResult {
     pub service: Latency,
     #[serde(skip)]
     pub response: Latency,
-    /// `None` for a closed loop.
+    /// The kind's arrivals and how well they were kept to; `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
     /// The operation's statements by kind, in their order, where the record distinguishes them.

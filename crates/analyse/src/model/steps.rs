@@ -167,7 +167,8 @@ pub struct StepComparison {
     /// CPU time that other programs took; `None` where it changes no verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_load: Option<ForeignLoad>,
-    /// `None` for one block unless it says enough, and for a step that one of the two did not run.
+    /// What the blocks show; `None` for one block, unless that is enough for a verdict, and for a
+    /// step that one of the two did not run.
     pub verdict: Option<Verdict>,
     /// Why the comparison is undecided, where more blocks would not decide it.
     #[serde(skip_serializing_if = "Option::is_none")]

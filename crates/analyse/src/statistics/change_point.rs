@@ -10,8 +10,8 @@
 //! In many series, first the largest change in each whole series is tested. Where there is one, the
 //! parts before and after it are tested in the same way, then the parts of those. All tests in such
 //! a round are one family, adjusted together by Benjamini and Hochberg. Where no series has a
-//! further
-//! change, one more is reported in at most 5 % of all histories, however many series there are.
+//! further change, one more is reported in at most 5 % of all histories, however many series there
+//! are.
 //!
 //! Sources: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied
 //! Statistics 28 (1979), for the question; M. Hušková, A. Slabý, "Permutation tests for multiple

@@ -4,12 +4,9 @@
 //!
 //! A difference is reported when the two-sided t-test of the mean of paired log ratios finds it and
 //! the estimate lies beyond the margin. Given the sample deviation s and the test's critical value
-//! c,
-//! the estimate must exceed the larger of c s and the margin, all in standard errors. The
-//! probability
-//! of that is a normal tail. The power is the mean of these tails over the distribution of the
-//! sample
-//! deviation: E[Φ(δ − max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees,
+//! c, the estimate must exceed the larger of c s and the margin, all in standard errors. The
+//! probability of that is a normal tail. The power is the mean of these tails over the distribution
+//! of the sample deviation: E[Φ(δ − max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees,
 //! δ = difference ÷ deviation × √blocks, and m made from the margin in the same way. With no margin
 //! it is the noncentral t's power.
 //!

@@ -11,8 +11,7 @@
 //!
 //! Where many operations failed, a rate and percentiles over only those that the server did answer
 //! make it look better. Where answers differ, it is not known which is wrong, and the two times
-//! must
-//! not be compared as if they were for the same query.
+//! must not be compared as if they were for the same query.
 
 use dbdyno_record::{ErrorClass, StepEvent};
 

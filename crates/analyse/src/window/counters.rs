@@ -47,7 +47,7 @@ impl CounterChange {
 /// nearest sample, or when the server's process ended in the window. It is `None` too when a
 /// counter fell, because its server was restarted. For a server's own counters every sample in
 /// between is checked, because the counter may have passed its old value again. The kernel's
-/// counters are checked at the edges only, because its time of waiting for IO falls a little now
+/// counters are checked at the edges only, because the time of waiting for IO falls a little now
 /// and then.
 pub(crate) fn change(
     counters: &Counters,
