@@ -1,4 +1,4 @@
-//! Errors: why findings could not be made.
+//! The errors that say why findings could not be made.
 
 use crate::model::Difference;
 

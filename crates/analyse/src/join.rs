@@ -1,5 +1,5 @@
-//! Joins several runs into one: their variants next to each other, their blocks one after the
-//! other.
+//! Joins several runs into one, with their variants next to each other and their blocks one after
+//! the other.
 
 use dbdyno_record::{Run, VariantInfo};
 

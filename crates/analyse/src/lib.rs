@@ -3,7 +3,7 @@
 //!
 //! A figure goes through these folders, and each folder imports only those above it:
 //!
-//! * `statistics`: the statistical methods. `servers`, `words`: what several folders share.
+//! * `statistics`: the statistical methods. `servers` and `words` are what several folders share.
 //! * `parity`: settings in which the variants differ, and settings that only one product has.
 //! * `window`: what a step did in its common window. It reads the records once.
 //! * `metrics`: the catalogue of metrics, each with its formula.
@@ -12,9 +12,9 @@
 //! * `validity`: whether a step's figures may be used.
 //! * `compare`: comparisons of variants over blocks. `comparisons` makes each comparison once, with
 //!   its `ratio` and its verdict (`verdicts`), over the plan's `pairs`. A run with a budget compares
-//!   at its `interim_analyses`. `rates` is for ratios that say nothing. `context` says where
-//!   differences come from. The other files compare two runs, judge factors, and tell what the next
-//!   plan can detect.
+//!   at its `interim_analyses`. `rates` finds ratios that do not say which variant is faster.
+//!   `context` says where differences come from. The other files compare two runs, judge factors,
+//!   and tell what the next plan can detect.
 //! * `history`: series over many runs. `warnings`: warnings to read before the figures.
 //! * `assemble`: puts steps and workloads together.
 //! * `tables`: puts all values and all ratios into two long tables.
@@ -117,7 +117,7 @@ pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
 
 /// Does the same as [`analyse_with`] for these variants alone, and removes the others from the run.
 /// It takes all variants when none is named. The base is the first of them if the run's own base is
-/// not among them. Each comparison says what it says in the whole run.
+/// not among them. Each comparison has the result that it has in the whole run.
 ///
 /// # Errors
 /// It fails where a name, or the base, is not a variant of the run.
@@ -163,7 +163,7 @@ pub(crate) fn control_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a s
     manifest.plan.control().filter(|_| manifest.base() == base)
 }
 
-/// Each of `items` once, in the order of its first occurrence.
+/// Returns each of `items` once, in the order of its first occurrence.
 pub fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for item in items {

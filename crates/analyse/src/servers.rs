@@ -1,5 +1,5 @@
-//! What servers reported about themselves at their start, and lists of CPUs, such as `0-3,8`, as
-//! plans and the kernel write them.
+//! Reads what servers reported about themselves at their start, and lists of CPUs, such as `0-3,8`,
+//! as plans and the kernel write them.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,8 @@ pub(crate) fn servers_of(cell: &CellRecord) -> impl Iterator<Item = &ServerInfo>
     })
 }
 
-/// Highest CPU number that is accepted. No host has more, so that a higher one is a typing error.
+/// Highest CPU number that is accepted. No host has as many CPUs, so a higher number is a typing
+/// error.
 const MAX_CPU: u32 = 65_535;
 
 /// The CPUs of a list such as `0-3,8`; `None` when it is not one.

@@ -1,4 +1,4 @@
-//! Puts the figures of steps and workloads together as findings.
+//! Puts the figures for steps and workloads together as findings.
 
 pub(crate) mod overview;
 pub(crate) mod steps;

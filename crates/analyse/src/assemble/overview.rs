@@ -1,5 +1,5 @@
-//! Findings that are not measurements: what was compared, on which machine and in which order, and
-//! where the run's time went (into measured windows, and into the work around them).
+//! Collects findings that are not measurements: what was compared, on which machine and in which
+//! order, and where the run's time went (into measured windows, and into the work around them).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,7 +105,7 @@ const SETTLE: &str = "cleanup";
 fn time_breakdown(run: &Run) -> Option<TimeBreakdown> {
     let total_us = run.events.iter().filter_map(elapsed_us).max()?;
     let mut account = TimeBreakdown { total_seconds: seconds(total_us), ..TimeBreakdown::default() };
-    // Cells that alternate share their time.
+    // Cells that alternate have time in common, which counts once.
     let mut spans = Vec::new();
     for cell in &run.cells {
         let Some(span) = run.cell_span_us(&cell.id) else { continue };

@@ -32,7 +32,7 @@ pub(crate) struct StepContext<'a> {
     pub(crate) tag: &'a str,
     pub(crate) hosting: Hosting,
     pub(crate) cpus: u32,
-    /// Whether a step that the client limited is invalid. It is not for builds of dbdyno whose
+    /// Whether a step that the client limited is invalid. It is `false` for builds of dbdyno whose
     /// client is slow by nature.
     pub(crate) judges_client: bool,
     /// No other program is meant to run on the client's CPUs.

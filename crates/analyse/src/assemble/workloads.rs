@@ -231,8 +231,8 @@ fn without_seconds(run: &mut StepRun) {
     }
 }
 
-/// A step with some of its variants. It does not have what belongs to the run's own comparison
-/// only, and what the run's own steps show already.
+/// A step with some of its variants. It leaves out what belongs to the run's own comparison only,
+/// and what the run's own steps show already.
 fn with_variants(step: &StepFindings, names: &[&str]) -> StepFindings {
     let mut variants = step.variants.clone();
     variants.retain(|variant| names.contains(&variant.variant.as_str()));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_blocks_become_median_least_and_greatest() {
+    fn rates_of_blocks_become_median_lowest_and_highest() {
         let cells =
             [1_000, 3_000, 1_200].iter().zip(1..).map(|(rate, n)| cell(n, "a", vec![load_step(*rate)]));
         let found = findings(&run(&["a"], 3, cells.collect()));

@@ -1,5 +1,5 @@
-//! Ratios in a fleet's run, by machine: whether they depend on the machine, and which machine
-//! differs from the others.
+//! Finds in a fleet's run whether ratios depend on the machine, and which machine differs from the
+//! others.
 //!
 //! A block's ratio is from one machine, so that the machine's speed cancels out. If the machines'
 //! mean log ratios differ by more than their blocks scatter, machine and variant interact.
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_on_which_the_ratio_is_another_is_named() {
+    fn a_machine_with_another_ratio_than_the_others_is_named() {
         let alike = |rate| [("n1", rate), ("n1", rate + 900), ("n2", rate + 400), ("n2", rate + 700)];
         let same = measured_on(&[&alike(90_000)[..], &[("n3", 90_200), ("n3", 90_800)]].concat());
         assert_eq!(said(&same), [""; 0]);

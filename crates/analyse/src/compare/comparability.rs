@@ -1,6 +1,7 @@
-//! Whether two runs may be compared (the same plan, amount of data, load client and class of host),
-//! and whether servers or settings, or dbdyno, changed while a run went on. The blocks of one
-//! variant then belong to two servers or two tools.
+//! Says whether two runs may be compared: they need the same plan, amount of data, load client and
+//! class of host. It also says whether a server, its settings or dbdyno changed while one run went
+//! on. The blocks of one variant are then from two servers, or were measured by two builds of
+//! dbdyno.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +42,8 @@ pub(crate) fn differences_of(
     all
 }
 
-/// Differences in how two variants of one run were started: their memory.
+/// Warnings about differences in how the servers of two variants of one run were started: in their
+/// memory or their CPUs.
 pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> Vec<Warning> {
     let of = |name| servers(run, name).next().map(Started::of);
     let (Some(base), Some(new)) = (of(base_name), of(new_name)) else { return Vec::new() };
@@ -53,7 +55,7 @@ pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> V
     base.differences(&new, true).map(warning).collect()
 }
 
-/// Small differences, which may change rates a little and do not keep runs from being compared.
+/// Small differences, which may change rates a little but do not keep two runs from being compared.
 pub(crate) fn small_differences(base: &Manifest, new: &Manifest) -> Vec<Difference> {
     let tool = |run: &Manifest| Some(format!("{} ({})", run.tool.version, run.tool.commit));
     let kernel = |run: &Manifest| Some(run.host.kernel.clone());
@@ -74,7 +76,7 @@ pub(crate) fn starts(run: &Run) -> Starts {
     names.filter_map(|name| Some((name.clone(), Started::of(servers(run, name).next()?)))).collect()
 }
 
-/// How dbdyno started a server, as far as it is in none of the server's own settings.
+/// How dbdyno started a server, as far as none of the server's own settings shows it.
 #[derive(Debug)]
 pub(crate) struct Started {
     memory: Option<String>,
@@ -86,8 +88,9 @@ impl Started {
         Self { memory: server.memory_limit_bytes.map(size_text), cpus: server.cpus.clone() }
     }
 
-    /// Differences between two starts. The CPUs that the kernel gave are compared where the plans
-    /// say the same, because a container may have fewer.
+    /// Differences between two starts. `with_cpus` also compares the CPUs that the kernel gave.
+    /// Where the plans want the same CPUs, these may still differ, because a container may have
+    /// fewer.
     fn differences(&self, new: &Self, with_cpus: bool) -> impl Iterator<Item = Difference> {
         let memory = Difference::of(Aspect::StartedMemory, self.memory.clone(), new.memory.clone());
         let are_known = with_cpus && self.cpus.is_some() && new.cpus.is_some();
@@ -195,7 +198,7 @@ pub(crate) fn unchecked_steps(run: &Run) -> Option<usize> {
     (unchecked > 0).then_some(unchecked)
 }
 
-/// The same as a warning, for a comparison of runs.
+/// A warning with the number of [`unchecked_steps`], for a comparison of runs.
 pub(crate) fn unchecked_note(run: &Run) -> Option<Warning> {
     let warning = Warning::new(Code::WithoutChecksums).with("steps", unchecked_steps(run)?);
     Some(warning.with("run", run.manifest.run_id.as_str()))
@@ -208,7 +211,7 @@ pub(crate) fn change_warnings(run: &Run) -> Vec<Warning> {
 }
 
 pub(crate) fn changes_of_variant(run: &Run, name: &str) -> Vec<Warning> {
-    [exchanged(run, name), set_otherwise(run, name)].into_iter().flatten().collect()
+    [server_change(run, name), settings_change(run, name)].into_iter().flatten().collect()
 }
 
 /// A note that the run went on with another build of dbdyno than the one that began it.
@@ -226,7 +229,7 @@ fn server_starts<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = (&'a C
     cells.flat_map(|cell| servers_of(cell).map(move |server| (&cell.id, server)))
 }
 
-fn exchanged(run: &Run, variant: &str) -> Option<Warning> {
+fn server_change(run: &Run, variant: &str) -> Option<Warning> {
     let (_, first) = server_starts(run, variant).next()?;
     let (_, other) =
         server_starts(run, variant).find(|(_, server)| server.version_text != first.version_text)?;
@@ -236,7 +239,7 @@ fn exchanged(run: &Run, variant: &str) -> Option<Warning> {
 
 /// The first start whose settings differ from those of the first start of all. A server of another
 /// version is reported separately.
-fn set_otherwise(run: &Run, variant: &str) -> Option<Warning> {
+fn settings_change(run: &Run, variant: &str) -> Option<Warning> {
     let (first_cell, first) = server_starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
     let same_build = |server: &ServerInfo| server.version_text == first.version_text;
     let others =
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_plans_say_of_the_client_counts_and_a_default_is_what_it_stands_for() {
+    fn keys_for_the_client_count_and_a_default_equals_its_written_value() {
         let plan = |text: &str| {
             let mut run = run(&["a"], 3, Vec::new());
             run.manifest.plan = crate::fixtures::plan(text);
@@ -397,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_another_block_had_otherwise_are_named_with_both_values() {
+    fn settings_that_differ_between_blocks_are_named_with_both_values() {
         let first = [("sync_binlog", "1"), ("innodb_io_capacity", "200"), ("old", "1")];
         let third = [("sync_binlog", "0"), ("innodb_io_capacity", "200"), ("new", "ON")];
         let run = run(&["a"], 3, vec![set(1, &first), set(2, &first), set(3, &third)]);
@@ -405,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_start_has_of_its_own_is_no_change() {
+    fn settings_that_differ_at_every_start_are_no_change() {
         let start = |n: &'static str, folder: &'static str| {
             [("server_uuid", n), ("TIMESTAMP", n), ("datadir", folder)]
         };

@@ -99,8 +99,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     })
 }
 
-/// The ratio of a step that counts: its rates are comparable, in all of its blocks and with equal
-/// writes.
+/// A step's ratio, if it counts in the mean over the steps: the plan does not set its rates, none
+/// of its blocks has a rate of zero, and both sides had the same writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
     let is_counted = !step.is_fixed_rate && !step.target_missed && step.to_base.zero_rates.is_empty();
     step.to_base.ratio.as_ref().filter(|_| is_counted).map(|ratio| ratio.value)
@@ -173,13 +173,14 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
             base_blocks: blocks,
             new_blocks: blocks,
             to_base: new.to_base.clone(),
-            ..both(workload, (step, base), (step, new), margins)
+            ..common_fields(workload, (step, base), (step, new), margins)
         })
     };
     findings.judged_steps().filter_map(|(workload, step)| compared(workload, step)).collect()
 }
 
-/// Steps of the base's run that the new run has too, by workload and name.
+/// Compares two runs in the steps that both have, by workload and name. Their blocks are not
+/// paired.
 fn apart<'a>(
     base: &'a Findings,
     base_name: &str,
@@ -200,7 +201,7 @@ fn apart<'a>(
         let new = new_step.variant(new_name)?;
         let (base_rates, new_rates) = (rates(base), rates(new));
         let ratio = geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base);
-        let common = both(workload, (step, base), (new_step, new), margins);
+        let common = common_fields(workload, (step, base), (new_step, new), margins);
         let found = ComparedStep {
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
@@ -224,11 +225,11 @@ fn apart<'a>(
     let mut all: Vec<(ComparedStep, &StepFindings, [&VariantStep; 2])> =
         base.judged_steps().filter_map(compared).collect();
     judge(&mut all.iter_mut().map(|(found, ..)| found).collect::<Vec<_>>());
-    all.into_iter().map(|(found, step, sides)| with_word(found, step, sides)).collect()
+    all.into_iter().map(|(found, step, sides)| with_verdict(found, step, sides)).collect()
 }
 
-/// The fields that do not depend on how the two are compared.
-fn both(
+/// A compared step with the fields that do not depend on whether its blocks are paired.
+fn common_fields(
     workload: &str,
     (step, base): (&StepFindings, &VariantStep),
     (new_step, new): (&StepFindings, &VariantStep),
@@ -266,7 +267,11 @@ fn judge(steps: &mut [&mut ComparedStep]) {
 }
 
 /// Adds the step's verdict, from what the tests say and what the runs did.
-fn with_word(mut found: ComparedStep, step: &StepFindings, [new, base]: [&VariantStep; 2]) -> ComparedStep {
+fn with_verdict(
+    mut found: ComparedStep,
+    step: &StepFindings,
+    [new, base]: [&VariantStep; 2],
+) -> ComparedStep {
     let paced = if found.schedule_missed { Verdict::Missed } else { Verdict::Paced };
     let to_base = &mut found.to_base;
     (to_base.verdict, to_base.undecided) = verdict(&Known {

@@ -1,4 +1,4 @@
-//! Every comparison in a run, made once: a variant against a base in a step, with its ratios and
+//! Makes every comparison in a run once: a variant against a base in a step, with its ratios and
 //! its verdict. Sections, sentences, published figures and `compare` look it up here, so that a
 //! comparison says the same wherever it is shown.
 //!
@@ -88,7 +88,7 @@ impl Comparisons {
             judge_p99(&mut entries, family, sources.rules.looks);
             judge_machines(&mut entries, family);
         }
-        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(JudgedComparison::find_word);
+        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(JudgedComparison::judge);
         let keyed = |entry: JudgedComparison<'_>| {
             let Pair { base, variant, .. } = entry.pair;
             (key(entry.workload, &entry.step.name, base, variant), entry.against)
@@ -188,7 +188,7 @@ fn against(
     }
 }
 
-/// A family's comparisons: those that are tested, and the mirror images, each with its original.
+/// A family's comparisons: those that are tested, and their mirror images, each with its original.
 struct Tested {
     originals: BTreeSet<usize>,
     mirrored: Vec<(usize, usize)>,
@@ -287,7 +287,7 @@ fn mirror(own: Option<&mut Ratio>, original: Option<&Inference>) {
 }
 
 impl JudgedComparison<'_> {
-    fn find_word(&mut self) {
+    fn judge(&mut self) {
         let Pair { base, variant, family } = self.pair;
         let step = self.step;
         let of_variant = step.variant(variant);

@@ -1,4 +1,5 @@
-//! Blocks that are in no comparison, and why: they are invalid, failed, interrupted or never run.
+//! Finds blocks that are in no comparison, and why: they are invalid, failed, were interrupted or
+//! never ran.
 
 use dbdyno_record::{CellRecord, Outcome};
 
@@ -25,8 +26,8 @@ impl ComparedStep {
 
 impl Comparison {
     /// Steps in which new is invalid or failed in a block in which base is valid, each with the
-    /// first such block. Blocks of two runs are not paired. There it is the steps in which new went
-    /// wrong in a larger share of its blocks than base.
+    /// first such block. For two runs, whose blocks are not paired, these are the steps in which
+    /// new went wrong in a larger share of its blocks than base.
     pub fn broken(&self) -> Vec<(&ComparedStep, &Exclusion)> {
         let of_step = |step: &ComparedStep, one: &Exclusion| {
             let is_measured = match self.paired {
@@ -75,8 +76,8 @@ fn of_run(run: &StepRun) -> Option<(ExclusionKind, Vec<Warning>)> {
     }
 }
 
-/// Why a cell has no such step; `None` for a cell that completed and had none to run, because loads
-/// whose data are restored run once.
+/// Why a cell has no record of a step. It is `None` for a cell that completed: it had no such step
+/// to run, because a load whose data are restored runs only once.
 fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, Vec<Warning>)> {
     let Some(cell) = cell else { return Some((ExclusionKind::DidNotRun, Vec::new())) };
     match cell.outcome() {

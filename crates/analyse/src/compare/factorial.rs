@@ -1,5 +1,5 @@
-//! Effects of single settings, where the variants combine the settings in every way (a full
-//! factorial design), such as doublewrite × binlog.
+//! Computes the effects of single settings, where the variants combine the settings in every way (a
+//! full factorial design), such as doublewrite × binlog.
 //!
 //! The design has factors with levels, and one variant for each combination. All variants name a
 //! level of every factor, so that an effect rests on all of them and not on one pair. Effects are
@@ -144,13 +144,14 @@ pub(crate) fn judge_effects(
         }));
     }
     judge_family(looks, &mut family);
-    open_unlike(steps);
+    adjust_verdicts(steps);
 }
 
-/// Makes effects undecided that are not of their factors alone. Where a variant answered nothing in
-/// a block, the effect is of the other blocks only. Where writes were unequal, or other programs
-/// ran next to some variants, these change the rates too.
-fn open_unlike(steps: &mut [&mut StepFindings]) {
+/// Turns the verdicts on times, and makes an effect undecided where more than its factors may have
+/// changed the rates. Where a variant answered nothing in a block, the effect is from the other
+/// blocks only. Unequal writes, and other programs that ran next to some variants, change the rates
+/// too.
+fn adjust_verdicts(steps: &mut [&mut StepFindings]) {
     for step in steps.iter_mut().filter(|step| step.less_is_better) {
         for effect in &mut step.effects {
             effect.verdict = effect.verdict.map(Verdict::of_time);
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_that_do_not_meet_have_main_effects_and_no_interaction() {
+    fn factors_that_do_not_interact_have_main_effects_only() {
         // binlog costs 20 %, doublewrite 10 %, and both 28 %. Every second block is 1 % faster.
         let blocks = [[100_000, 80_000, 90_000, 72_000], [101_000, 80_800, 90_900, 72_720]].repeat(2);
         insta::assert_snapshot!(effects(&found(&blocks)).join("\n"), @r"

@@ -60,12 +60,12 @@ pub(crate) fn looks(run: &Run) -> Vec<Look> {
     run.events.iter().filter_map(look).collect()
 }
 
-/// The note on looks that a comparison within one run has.
+/// The note on the looks at a run, for a comparison within that run.
 pub(crate) fn looks_note(looks: &[Look]) -> Option<Warning> {
     (!looks.is_empty()).then(|| Warning::new(Code::InterimAnalyses).with("looks", looks.len()))
 }
 
-/// The notes on looks at either run that a comparison of two runs has. Its test is for numbers of
+/// The notes on the looks at either run, for a comparison of two runs, whose test is for numbers of
 /// blocks that were fixed beforehand.
 pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Warning> {
     let of_run = |run: &Run| {
@@ -79,7 +79,7 @@ pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Warning> {
 /// What the looks so far have shown about a comparison.
 #[derive(Clone, Copy)]
 struct SoFar {
-    /// Number of its blocks at its first look of three or more.
+    /// Number of the comparison's blocks at its first look with three blocks or more.
     first: Option<u32>,
     /// Estimate over all blocks so far; `None` for fewer than two.
     estimate: Option<Estimate>,
@@ -140,7 +140,8 @@ fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
 }
 
 impl SoFar {
-    /// Takes in the blocks of one look. `before` is the last block of the look before it.
+    /// Updates the values with the blocks of one look. `before` is the last block of the look
+    /// before it.
     fn look(&mut self, compared: &mut Compared<'_>, before: u32, Look { blocks, is_last }: Look) {
         let known: Vec<(u32, f64)> =
             compared.blocks.iter().copied().filter(|(block, _)| *block <= blocks).collect();

@@ -1,5 +1,5 @@
-//! Comparisons over several blocks and variants: ratios, verdicts, groups, factors, interim
-//! analyses.
+//! Compares variants over several blocks. The results are ratios, verdicts, groups of steps,
+//! effects of factors, and what interim analyses decided.
 
 pub(crate) mod by_machine;
 pub(crate) mod comparability;

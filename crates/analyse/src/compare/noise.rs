@@ -65,8 +65,8 @@ pub fn pooled(parts: &[(f64, u32)]) -> Option<(f64, u32)> {
     (degrees > 0).then(|| ((squares / f64::from(degrees)).sqrt(), degrees))
 }
 
-/// What can be seen for one step, with 80 % power. Differences and margins are fractions: 0.02 is 2
-/// %.
+/// What can be seen for one step, with 80 % power. Differences and margins are fractions, so that
+/// 0.02 is 2 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
     /// A variant that is faster by this fraction gets the verdict `faster`: it is found to differ
@@ -106,7 +106,8 @@ pub fn fixed_blocks(most: u32) -> u32 {
     (f64::from(most) / 1.3).round() as u32
 }
 
-/// Warnings about such rates, with p-values adjusted over all steps and variants of the run.
+/// Warnings about rates that rise or fall from block to block, with p-values adjusted over all
+/// steps and variants of the run.
 pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let steps = workloads.iter().flat_map(|workload| &workload.steps);
     let all: Vec<_> = steps

@@ -1,6 +1,6 @@
-//! What a plan asks to compare: which variants with which, which comparisons are corrected together
-//! as one family, and with which margin. A step's margin is the plan's general one, or that of the
-//! pattern that fits the step's name best.
+//! Finds what a plan asks to compare: which variants with which, which comparisons are corrected
+//! together as one family, and with which margin. A step's margin is the plan's general one, or
+//! that of the pattern that fits the step's name best.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -160,8 +160,8 @@ impl<'a> Margins<'a> {
     }
 }
 
-/// Margin of a run's step, as a fraction. The step's own name goes before a pattern, and a pattern
-/// with more letters before one with fewer.
+/// Margin of a run's step, as a fraction. The step's own name has precedence over a pattern, and a
+/// pattern with more letters over one with fewer.
 pub fn margin_of(manifest: &Manifest, step: &str) -> f64 {
     Margins::planned(manifest).of(step)
 }

@@ -1,5 +1,5 @@
-//! Compares published figures with the measured ones: close, contradicted, or not known. Published
-//! findings are looked for in the run's own comparisons.
+//! Compares published figures with the measured ones, which agree with them, contradict them or
+//! leave it open. Published findings are looked for in the run's own comparisons.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::statistics::Interval;
 use crate::statistics::describe::{Group as Figures, GroupFigure};
 use crate::statistics::student::Estimate;
 
-/// Published ratios have two decimals. This is half of the last one.
+/// Largest rounding error of a published ratio. Published ratios have two decimals.
 const ROUNDED: f64 = 0.005;
 
 /// The published report that a plan names, and the plan's name for each variant's published name.

@@ -1,6 +1,6 @@
-//! How servers executed a step's statements (query plans), and where that differs from the base.
-//! Queries that were executed once more to measure them have operators: rows, and each operator's
-//! time without the operators below it.
+//! Collects the query plans by which servers executed a step's statements, and finds where they
+//! differ from the base's. Queries that were executed once more to measure them have operators,
+//! each with its rows and its own time, without the operators below it.
 
 use dbdyno_record::{QueryPlan, StepEvent, StepRecord};
 use serde_json::Value;
@@ -104,7 +104,8 @@ fn operators(plan: &QueryPlan) -> Vec<Operator> {
         walk("", &json, 0, &mut found);
         own_times(&mut found);
     }
-    // From here on, depths are levels.
+    // So far a depth is a number of characters or of JSON levels. Below it is a level among
+    // operators.
     let mut above: Vec<usize> = Vec::new();
     for operator in &mut found {
         above.retain(|depth| *depth < operator.depth);

@@ -1,11 +1,11 @@
-//! Rates whose ratio does not say which variant is faster.
+//! Finds rates whose ratio does not say which variant is faster. They are of three kinds:
 //!
 //! * Open loops, whose rate the plan sets. Where the schedule was kept, equal rates show nothing,
 //!   and response times show which variant is faster.
 //! * Background rates that were not kept. A rate with fewer concurrent writes than planned does not
 //!   answer the step's question.
-//! * Blocks in which a variant or the base answered nothing. They have no ratio, but they must not
-//!   disappear for that: a server that stalled in two of six blocks is not as fast as the other four
+//! * Blocks in which a variant or the base answered nothing. They have no ratio, but must not be
+//!   left out silently: a server that stalled in two of six blocks is not as fast as the other four
 //!   say.
 
 use crate::model::steps::{pairs, valid};
@@ -14,14 +14,14 @@ use crate::model::{
 };
 use crate::statistics::describe::median;
 
-/// Highest share of the operations due that may be left where a schedule counts as kept. Operations
-/// that are left are the slowest ones, and are in no response time. A server that permanently
-/// answers fewer than arrive is overloaded, however small the shortfall.
+/// Highest share of the operations due that may be left undone where a schedule counts as kept.
+/// Operations that are left are the slowest ones, and are in no response time. A server that
+/// permanently answers fewer than arrive is overloaded, however small the shortfall.
 const MOST_LEFT: f64 = 0.01;
-/// By how many standard deviations of their number the operations under way may exceed their mean.
+/// Number of standard deviations by which the operations under way may exceed their mean number.
 const DEVIATIONS: f64 = 3.0;
 /// Number of operations that may be under way at the window's end, however fast the answers are.
-const MIN_ON_ITS_WAY: f64 = 3.0;
+const MIN_UNDER_WAY: f64 = 3.0;
 
 /// How well a schedule was kept. The figures are medians over the valid blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,13 +34,12 @@ pub struct ReachedRate {
     /// The part of that share that was dropped.
     pub dropped_share: f64,
     /// How many more operations waited or were under way at the window's end than at its beginning,
-    /// as a share of those due. It is 0 where it is no more than a server that keeps up has under
-    /// way.
+    /// as a share of those due. It is 0 where a server that keeps up could have as many under way.
     pub queue_share: f64,
 }
 
 impl ReachedRate {
-    /// Whether hardly any operations were left.
+    /// Whether the share of operations that were left is small enough for a schedule that was kept.
     pub fn is_kept(self) -> bool {
         self.left_share <= MOST_LEFT
     }
@@ -52,13 +51,13 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
     let due = schedule.due as f64;
     let share = |operations: f64| if due > 0.0 { operations / due } else { 0.0 };
     let growth = schedule.queue_growth as f64;
-    let arrears = (growth - on_its_way(kind, schedule)).max(0.0);
+    let excess = (growth - most_under_way(kind, schedule)).max(0.0);
     Some([
         schedule.asked_per_second,
         kind.operations_per_second,
-        share(arrears + (kind.failed + kind.dropped) as f64),
+        share(excess + (kind.failed + kind.dropped) as f64),
         share(kind.dropped as f64),
-        share(if arrears > 0.0 { growth } else { 0.0 }),
+        share(if excess > 0.0 { growth } else { 0.0 }),
     ])
 }
 
@@ -66,9 +65,9 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
 /// arrivals per second times service time, by Little's law, and chance adds to it as in a Poisson
 /// distribution. In a short window the result could be most of what was due, and slow answers
 /// cannot be told from a queue. It is therefore at most half of what was due.
-fn on_its_way(kind: &KindResult, schedule: &Schedule) -> f64 {
+fn most_under_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
-    (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(MIN_ON_ITS_WAY)
+    (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(MIN_UNDER_WAY)
 }
 
 impl StepFindings {

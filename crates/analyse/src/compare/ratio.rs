@@ -1,7 +1,7 @@
-//! Ratios of a variant to the base over several blocks, paired by block: of rates, of the 99th
-//! percentile of response times (judged in the same way), of every metric in the groups that are
-//! compared, and of several steps in a few figures, such as average and median, as published tables
-//! have them.
+//! Computes ratios of a variant to the base over several blocks, paired by block. There are ratios
+//! of rates, of 99th percentiles of response times (judged in the same way), and of every metric in
+//! the groups that are compared. The ratios of several steps are summed up in a few figures, such
+//! as average and median, as in published tables.
 
 use std::collections::BTreeMap;
 
@@ -189,7 +189,7 @@ impl<'a> GroupRatios<'a> {
     /// above 1 is faster in every step.
     pub(crate) fn into_speeds(self) -> Self {
         let speed = |(step, ratio): OfStep<'a>| match step.less_is_better {
-            true => (step, turned(ratio)),
+            true => (step, inverted(ratio)),
             false => (step, ratio),
         };
         let exact = self.counted.into_iter().filter(|(_, ratio)| ratio.bound.is_none());
@@ -221,7 +221,8 @@ impl<'a> GroupRatios<'a> {
         interval_of_steps(&self.ratios().collect::<Vec<_>>())
     }
 
-    /// The bound that the means over all steps are, where any of the ratios is a bound.
+    /// The side of the bound, where any of the ratios is a bound. The means over all steps are then
+    /// bounds too.
     pub fn bound(&self) -> Option<Bound> {
         Bound::of_all(self.ratios().filter_map(|ratio| ratio.bound))
     }
@@ -234,8 +235,8 @@ impl<'a> GroupRatios<'a> {
     }
 }
 
-/// The inverse ratio, of base to variant.
-fn turned(ratio: Ratio) -> Ratio {
+/// The inverse ratio, which is the base's figure ÷ the variant's.
+fn inverted(ratio: Ratio) -> Ratio {
     let blocks = ratio.blocks.into_iter().map(|(block, ratio)| (block, 1.0 / ratio));
     Ratio { value: 1.0 / ratio.value, blocks: blocks.collect(), bound: None, inference: None }
 }
@@ -292,7 +293,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn turning_a_ratio_round_gives_its_reciprocal(rates in prop::collection::vec((1.0..1e6_f64, 1.0..1e6_f64), 1..8)) {
+        fn swapping_the_two_sides_gives_the_reciprocal_ratio(rates in prop::collection::vec((1.0..1e6_f64, 1.0..1e6_f64), 1..8)) {
             let (a, b): (Vec<_>, Vec<_>) = (1..).zip(&rates).map(|(n, (a, b))| (step_run(n, *a), step_run(n, *b))).unzip();
             let product = ratio_of_runs(&a, &b).unwrap().value * ratio_of_runs(&b, &a).unwrap().value;
             prop_assert!((product - 1.0).abs() < 1e-9);
@@ -492,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_are_ratios_of_times_turned_round_and_leave_out_bounds() {
+    fn speeds_invert_ratios_of_times_and_leave_out_bounds() {
         let mut steps = steps(&[(false, &[2]), (true, &[4]), (true, &[8])]);
         steps[2].variants[1].to_base.ratio.as_mut().unwrap().bound = Some(Bound::MoreThan);
         let figures = ratios(&steps).figures().unwrap();

@@ -1,5 +1,5 @@
-//! Verdicts: how the ratio over blocks of one comparison, and what both sides did, become faster,
-//! slower, same, missed, paced, stalled, undecided or invalid.
+//! Finds a comparison's verdict from its ratio over the blocks and from what both sides did:
+//! faster, slower, same, missed, paced, stalled, undecided or invalid.
 //!
 //! A verdict needs two things. One is a p-value, adjusted over all comparisons that are made at
 //! once, so that at most 5 % of the reported differences are false. The other is a margin, below
@@ -7,11 +7,11 @@
 //! are undecided for a stated reason, whatever their ratio and interval say. No other place takes a
 //! verdict back.
 //!
-//! One such reason is other programs that took a part f of the CPU time that server or client could
-//! have had. Without them the two could have had all of it, and a rate could have been up to 1 ÷ (1
-//! − f) times as high. Where that is within the margin, it changes no verdict. Beyond the margin, a
-//! difference counts only if it is larger by as much. Where others had half of the time or more,
-//! none counts: threads that wait for each other lose more than their part.
+//! One such reason is that other programs took a part f of the CPU time that server or client could
+//! have had. Without those programs, a rate could have been up to 1 ÷ (1 − f) times as high. Where
+//! that is within the margin, it changes no verdict. Beyond the margin, a difference counts only if
+//! it is larger by as much. Where others had half of the time or more, no difference counts:
+//! threads that wait for each other lose more than their part.
 
 use crate::compare::rates::with_fewer_writes;
 use crate::model::steps::valid;
@@ -39,7 +39,8 @@ pub(crate) struct Known<'a> {
     pub(crate) paced: Option<Verdict>,
 }
 
-/// `None` where one of the two did not run the step, and for one block.
+/// Returns the verdict, and why it is undecided where a rule says so. The verdict is `None` where
+/// one of the two did not run the step, and for one block.
 pub(crate) fn verdict(known: &Known<'_>) -> (Option<Verdict>, Option<Undecided>) {
     let Subject { step, runs, base_runs, ratio, zero_rates, .. } = known.subject;
     let mut word = match ratio {
@@ -235,7 +236,7 @@ pub fn p_text(p: f64) -> String {
     if p < 0.001 { "below 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// From this part on, nothing is decided.
+/// Share of the CPU time taken by other programs from which on no difference is decided.
 const MOST_FOREIGN: f64 = 0.5;
 
 impl ForeignLoad {
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn turning_the_comparison_round_turns_the_verdict() {
+    fn swapping_the_two_sides_turns_faster_into_slower() {
         for ratios in [[1.03, 1.04, 1.035], [1.019, 1.021, 1.02], [0.99, 1.0, 1.01]] {
             let turned = ratios.map(|ratio| 1.0 / ratio);
             let expected = match word(&ratios) {
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_foreign_load_may_explain_is_undecided_and_a_greater_one_is_not() {
+    fn a_difference_that_foreign_load_may_explain_is_undecided_and_a_larger_one_is_not() {
         assert_eq!(foreign_load_word(Verdict::Slower, (0.70, 0.76), 0.0, 0.2), Verdict::Slower);
         // Without the others the ratio could be 0.80 ÷ 0.8.
         assert_eq!(foreign_load_word(Verdict::Slower, (0.70, 0.80), 0.0, 0.2), Verdict::Undecided);

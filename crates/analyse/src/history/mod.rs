@@ -1,8 +1,8 @@
-//! Many runs of one plan in their order: where a step's rate changed its level, and whether noise
-//! would look like that too.
+//! Follows a plan's steps over many runs. It finds where a step's rate changed its level, and says
+//! whether noise alone could look the same.
 //!
-//! Each run and step give two values: the rate, and the 99th percentile of response times. A run
-//! may have no value, for which there is a reason, and some of its blocks may have stalled. With
+//! Each step has two values per run: the rate, and the 99th percentile of response times. A run
+//! without a value has a reason for that, and a run in which a block stalled has the value 0. With
 //! ratios, both values are divided by the plan's base, so that what the machine does from night to
 //! night cancels out. Changes are judged by permutations of the series, adjusted over all series.
 //! docs/concepts/statistics-methods.md has the sources.
@@ -32,12 +32,12 @@ pub struct Detectable {
     pub series: usize,
     /// Number of runs that the longest of them has.
     pub runs: usize,
-    /// Number of runs from which on a change in one series alone can be found. The next field is
-    /// the number for a change that all series have.
+    /// Smallest number of runs with which a change in one series alone can be found. The next field
+    /// is the number for a change that all series have.
     pub least_runs: usize,
     pub least_runs_of_all: usize,
-    /// Number of newest runs at another level from which on a change in one series alone can be
-    /// found; `None` with fewer than `least_runs`.
+    /// Smallest number of newest runs at another level with which a change in one series alone can
+    /// be found; `None` with fewer than `least_runs` runs.
     pub least_newest: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ pub struct HistoryChoices<'a> {
     /// `None` = every variant.
     pub variant: Option<&'a str>,
     pub measure: Measure,
-    /// Changes in any step below this fraction have no verdict; `None` = the last run's margin,
+    /// Changes below this fraction count as none, in every step; `None` = the last run's margin,
     /// step by step.
     pub margin: Option<f64>,
     /// Put runs that are not comparable into one series too, and add a note that says so.
@@ -151,7 +151,7 @@ pub struct Change {
     pub after: f64,
     /// After ÷ before. It is infinite (in JSON `null`) where the level before is 0.
     pub ratio: f64,
-    /// The change's own p, in the stretch in which it was found. The next field is the same
+    /// The change's own p, in the stretch in which it was found. The next field is the same p,
     /// adjusted over all that was tested with it.
     pub p: f64,
     pub adjusted_p: f64,
@@ -168,8 +168,7 @@ impl Series {
         }
     }
 
-    /// Whether the newest change is to slower and no later change has mended it, or the newest run
-    /// stalls or has no value.
+    /// Whether the newest change is to slower, or the newest run stalled or has no value.
     pub fn is_worse_now(&self) -> bool {
         self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
     }
@@ -211,7 +210,7 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
         };
         notes.extend(differences.into_iter().map(unlike));
     }
-    notes.extend(runs.windows(2).filter_map(changed_in_small));
+    notes.extend(runs.windows(2).filter_map(small_differences_note));
     refuse_no_ratios(last, choices)?;
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&runs, choices, margins);
@@ -269,9 +268,9 @@ fn detectable(series: &[Series]) -> Detectable {
     }
 }
 
-/// Small differences between two runs that may explain a change of level without a change in the
-/// servers.
-fn changed_in_small(neighbours: &[&RunValues]) -> Option<Warning> {
+/// A note on small differences between two runs, which may explain a change of level although the
+/// servers did not change.
+fn small_differences_note(neighbours: &[&RunValues]) -> Option<Warning> {
     let [before, after] = neighbours else { return None };
     let small = small_differences(&before.manifest, &after.manifest);
     let warning = Warning::new(Code::ChangedWithRun).with("run", after.manifest.run_id.as_str());
@@ -345,9 +344,9 @@ fn judge(series: &mut [&mut Series], runs: &[HistoryRun], seed: u64) {
     }
 }
 
-/// Logarithms of a series' speeds. 0 has no logarithm, so that a run with a rate of zero counts as
-/// the lowest rate above it. Any lower value would be arbitrary and would decide what is found, and
-/// a single one could hide changes of all other runs.
+/// Logarithms of a series' speeds. Zero has no logarithm, so a run with a rate of zero counts as
+/// the lowest rate above zero. Any lower value would be arbitrary and would decide what is found,
+/// and a single one could hide the changes in all other runs.
 fn logs(series: &Series) -> Vec<f64> {
     let values = || series.values.iter().flatten().map(|value| series.speed(*value));
     let least = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
@@ -530,8 +529,8 @@ fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measur
 }
 
 /// The 99th percentile of response times in microseconds, or its ratio to the base's in the same
-/// block, as the geometric mean over the blocks. It is 0 as soon as a block stalled, as above:
-/// there are no times then.
+/// block, as the geometric mean over the blocks. It is 0 as soon as a block stalled, because there
+/// are no times then.
 fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     if value(step, variant, base, measure) == Some(0.0) {
         return Some(0.0);
@@ -547,9 +546,9 @@ fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure:
 
 /// A note that names the series which follow response times.
 fn fixed_rate_warning(series: &[Series]) -> Option<Warning> {
-    let paced =
+    let fixed =
         series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_secondary);
-    let mut names: Vec<String> = paced.map(|series| format!("{} {}", series.variant, series.step)).collect();
+    let mut names: Vec<String> = fixed.map(|series| format!("{} {}", series.variant, series.step)).collect();
     let more = more(names.len());
     names.truncate(NAMED);
     (!names.is_empty()).then(|| Warning::new(Code::TimesFollowed).at_all(names).with_some("more", more))
@@ -562,10 +561,10 @@ fn more(all: usize) -> Option<usize> {
 
 /// In how many valid blocks the rate was zero; `None` where each valid block has a rate.
 fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<BlockShare> {
-    let stood = valid(&variant.runs).filter(|run| run.rate <= 0.0).count();
+    let blocks = valid(&variant.runs).filter(|run| run.rate <= 0.0).count();
     let all = valid(&variant.runs).count();
     let place = format!("{} {}", variant.variant, step.name);
-    (stood > 0).then_some(BlockShare { place, blocks: stood, of: all })
+    (blocks > 0).then_some(BlockShare { place, blocks, of: all })
 }
 
 fn zero_rate_warning(run_id: &str, mut zero_rates: Vec<BlockShare>) -> Option<Warning> {

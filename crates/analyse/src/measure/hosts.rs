@@ -1,5 +1,5 @@
-//! Where server and client ran, with warnings about external and embedded servers and about shared
-//! CPUs.
+//! Finds where server and client ran, and warns about external and embedded servers and about
+//! shared CPUs.
 
 use dbdyno_record::{HostInfo, Run, VariantInfo};
 

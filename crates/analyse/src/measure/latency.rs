@@ -1,5 +1,5 @@
-//! Latency percentiles and response-time buckets from the common window's histograms, and the
-//! histograms themselves for programs that need more than percentiles.
+//! Computes latency percentiles and response-time buckets from the common window's histograms.
+//! Programs that need more than percentiles get the histograms themselves.
 
 use dbdyno_record::{CellRecord, Clock, HistogramSpan, Run, StepRecord, parallel};
 use hdrhistogram::Histogram;
@@ -22,9 +22,10 @@ const BUCKETS: [(&str, u64); 10] = [
 ];
 
 /// Merges the histograms of one kind and clock that lie in the window; `None` when there is none.
+/// It fails when a histogram cannot be unpacked.
 ///
 /// A histogram cannot be cut. One that straddles the window's edge counts if more than half of its
-/// time is inside. It fails when a histogram cannot be unpacked.
+/// time is inside.
 pub(crate) fn merge(
     spans: &[HistogramSpan],
     kind: &str,
@@ -77,7 +78,8 @@ pub(crate) fn latency(histogram: Option<&Histogram<u64>>) -> Latency {
     }
 }
 
-/// Percentiles for a curve. Those above 100 × (1 − 1 ÷ count) are the highest value, which ends it.
+/// Percentiles for a curve. Those above 100 × (1 − 1 ÷ count) are the highest value, with which the
+/// curve ends.
 const CURVE: [f64; 15] =
     [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
 
@@ -176,7 +178,7 @@ mod tests {
     use crate::fixtures::{cell, read_write_step, run};
 
     #[test]
-    fn a_curve_ends_with_the_greatest_value_and_has_no_percentile_that_too_few_operations_tell() {
+    fn a_curve_ends_with_the_highest_value_and_has_no_percentile_that_too_few_operations_tell() {
         let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
         (1..=200).for_each(|value| histogram.record(value).unwrap());
         let found = pooled([&histogram].into_iter()).unwrap().curve;

@@ -1,4 +1,5 @@
-//! Figures for one execution of a step: latencies, time series, and the server's deferred work.
+//! Figures for one execution of a step, such as latencies, time series, and the server's deferred
+//! work.
 
 pub(crate) mod hosts;
 pub(crate) mod latency;

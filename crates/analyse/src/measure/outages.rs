@@ -1,4 +1,4 @@
-//! Outages: connections that were lost, for how long, and how often they came back.
+//! Finds outages: for how long connections were lost, and how often they came back.
 
 use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
@@ -74,21 +74,21 @@ pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
     let headline = &step.spec.headline.kind;
     let per_client = step.spec.kinds.iter().find(|kind| kind.kind == *headline);
     let connections = per_client.map_or(0, |kind| kind.connections_per_client * step.spec.clients);
-    let mut turns: Vec<(u64, i64)> = Vec::new();
+    let mut changes: Vec<(u64, i64)> = Vec::new();
     for event in &step.events {
         if let StepEvent::Reconnected { at_us, kind, down_us, .. } = event
             && kind == headline
         {
-            turns.extend([(at_us.saturating_sub(*down_us), 1), (*at_us, -1)]);
+            changes.extend([(at_us.saturating_sub(*down_us), 1), (*at_us, -1)]);
         }
     }
-    // A connection may be back and lost again in the same microsecond. The end of the loss comes
-    // first then.
-    turns.sort_unstable();
+    // A connection may be back and lost again in the same microsecond. Sorting puts the end of the
+    // loss first.
+    changes.sort_unstable();
     let (mut lost, mut longest) = (0, Span::new(0, 0));
-    for (turn, next) in turns.iter().zip(turns.iter().skip(1)) {
-        lost += turn.1;
-        let span = window.overlap(Span::new(turn.0, next.0));
+    for (change, next) in changes.iter().zip(changes.iter().skip(1)) {
+        lost += change.1;
+        let span = window.overlap(Span::new(change.0, next.0));
         if lost >= i64::from(connections) && span.seconds() > longest.seconds() {
             longest = span;
         }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_an_outage_is_said_by_the_pace_of_the_operations() {
+    fn the_warning_depends_on_whether_operations_come_by_a_schedule() {
         let mut step = load_step(1_000);
         step.events.extend([lost(1_000_000), back(1_500_000, 500_000)]);
         let of = |step: &StepRecord| warning(&cell(1, "a", Vec::new()), step).unwrap().code;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn more_losses_than_are_written_down_are_said_to_be_more() {
+    fn losses_beyond_those_that_are_recorded_make_the_count_a_lower_bound() {
         let events = (0..5_000).flat_map(|at| [lost(at), back(at + 100_000, 100_000)]).collect();
         let text = reported(events, 0, 0).unwrap();
         assert!(text.contains("at_least: at least ") && text.contains("reconnects: 5000"), "{text}");

@@ -1,6 +1,9 @@
-//! How a step kept what the plan asked of it: an open loop's schedule, what became of it and
-//! whether the client itself was late; and the target of background writes, with the rate that is
-//! judged against it, which is the slowest client's, and the seconds in which it was kept.
+//! Measures how well a step kept what the plan asked of it:
+//!
+//! * An open loop has a schedule. The figures say how well it was kept, and whether the client
+//!   itself was late.
+//! * Background writes have a target. The figures are the rate that is judged against the target,
+//!   which is the slowest client's, and the seconds in which the target was kept.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +16,8 @@ use crate::window::{KindSummary, Span, WindowSummary};
 const LAG_ALLOWED_US: f64 = 1_000.0;
 /// Lag that is accepted, as a share of the response time at the same percentile.
 const LAG_ALLOWED_SHARE: f64 = 0.10;
-/// With fewer operations, a p99 is one or two of them.
+/// Smallest number of operations for which a lag is judged. With fewer, a p99 is one or two of
+/// them.
 const MIN_OPERATIONS: u64 = 200;
 
 /// The schedule of one kind; `None` for a closed loop. `lag` is the lag in the common window.
@@ -34,8 +38,8 @@ pub(crate) fn schedule(step: &WindowSummary<'_>, kind: &KindSummary<'_>, lag: La
     Some(Schedule { process, asked_per_second, due, backlog_max, queue_growth, lag })
 }
 
-/// Operations of all clients together that were due and not ended at a moment. Where no interval
-/// ends then, it is the number at the last end before.
+/// Operations of all clients together that were due and had not ended at a moment. Where no
+/// interval ends at that moment, it is the number at the end of the last interval before.
 fn queue(kind: &KindSummary<'_>, at_us: i64) -> i64 {
     let mut last: BTreeMap<u32, &Interval> = BTreeMap::new();
     let until = |interval: &&&Interval| Span::new(0, interval.to_us).to_us <= at_us;
@@ -99,8 +103,8 @@ fn rows_under_way(step: &WindowSummary<'_>, kind: &KindSummary<'_>, client: u32)
     last.map_or(0.0, |last| last.in_flight as f64 * f64::from(kind.spec.rows_per_operation))
 }
 
-/// Time from the window's begin until the client was done, which is the time that the original
-/// takes. The window may cut the last burst of a client that ends a moment after the first.
+/// Time from the window's beginning until the client was done, as the original measures it. The
+/// window may cut the last burst of a client that ends a moment after the first client.
 fn own_time(step: &WindowSummary<'_>, target: &Target, client: u32) -> Option<Span> {
     let ends = step.events.iter().filter_map(|event| match event {
         StepEvent::ConnectionEnded { at_us, client: of, kind, .. }
@@ -164,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_grows_by_what_waits_or_is_on_its_way_from_one_edge_of_the_window_to_the_other() {
+    fn the_queue_grows_by_what_waits_or_is_under_way_from_one_edge_of_the_window_to_the_other() {
         let mut step = read_write_step();
         step.events.push(asked("insert", 4.0));
         for interval in step.intervals.iter_mut().filter(|interval| interval.kind == "insert") {

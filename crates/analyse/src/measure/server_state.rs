@@ -1,6 +1,6 @@
-//! State of a server around and in a step: its deferred work before and after, how much of it a
-//! step left to the ones after it, and its memory where that has a limit (its own, the page cache
-//! of its files, and how often the limit was hit).
+//! Measures a server's state around and in a step. Its deferred work is read before and after, to
+//! find how much of it a step left to the steps after it. Where a server's memory has a limit, the
+//! figures are its own memory, the page cache of its files, and how often the limit was hit.
 
 use crate::model::{
     Code, DeferredLevel, DeferredWork, GroupMemory, StepFindings, StepRun, Warning, WorkLeft,
@@ -12,8 +12,8 @@ use crate::window::counters::{Counters, at_end, greatest};
 /// An idle server's levels grow too. Growth in bytes up to this is not reported.
 const MIN_BYTES: i64 = 1 << 20;
 const MIN_COUNT: i64 = 1_000;
-/// Smallest reported growth of a level in bytes, as a share of what was written. Below it, later
-/// steps hardly pay.
+/// Smallest reported growth of a level in bytes, as a share of what was written. A smaller growth
+/// hardly slows later steps.
 const REPORTED_SHARE: f64 = 0.05;
 /// Number of steps that a warning names. The report's tables have all of them.
 const STEPS_NAMED: usize = 3;
@@ -42,8 +42,8 @@ impl DeferredWork {
     }
 
     /// The part of the deferred work that was still there when the next step began. A restore, a
-    /// restart or a cleanup between the two removes it. It is all of it where the next step's own
-    /// sample is missing.
+    /// restart or a cleanup between the two steps may have removed some of it. Where the next
+    /// step's own sample is missing, all of it counts.
     fn left_to(&self, next: &StepRun) -> Self {
         let found = next.deferred_work.as_ref().map_or(&[][..], |deferred_work| &deferred_work.levels);
         let mut left = self.clone();
@@ -71,12 +71,12 @@ impl DeferredWork {
 
 /// Reads the two samples in the counter file `deferred_work`; `None` for a step without both.
 pub(crate) fn deferred_work(counters: &Counters) -> Option<DeferredWork> {
-    let readings = counters.get("deferred_work").filter(|readings| readings.len() > 1)?;
+    let series = counters.get("deferred_work").filter(|series| series.len() > 1)?;
     let level = |name: &str| {
-        let (before, after) = (readings.value(name, 0)?, readings.value(name, readings.len() - 1)?);
+        let (before, after) = (series.value(name, 0)?, series.value(name, series.len() - 1)?);
         Some(DeferredLevel { name: name.to_owned(), before, after })
     };
-    let levels = readings.keys().filter_map(level).collect();
+    let levels = series.keys().filter_map(level).collect();
     Some(DeferredWork { levels, written_bytes: written_bytes(counters) })
 }
 
@@ -86,8 +86,8 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One warning per variant: the steps that left more deferred work to the ones after them than they
-/// had found, those with the most first.
+/// One warning per variant that names the steps which left more deferred work to the steps after
+/// them than they had found. Those with the most come first.
 pub(crate) fn deferred_work_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
@@ -133,7 +133,8 @@ fn left(deferred_work: &DeferredWork, level: &DeferredLevel, (from, to): (&str, 
     }
 }
 
-/// `None` where the server has no control group of its own.
+/// Memory of the server's control group in the step; `None` where the server has no control group
+/// of its own.
 pub(crate) fn group_memory(step: &WindowSummary<'_>) -> Option<GroupMemory> {
     const SOURCE: &str = "cgroup";
     step.counters.get(SOURCE)?;
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reading_alone_says_nothing_and_what_is_not_seen_is_not_written() {
+    fn one_sample_alone_says_nothing_and_what_is_not_seen_is_not_written() {
         assert_eq!(deferred_work(&series("deferred_work", &["dirty_bytes"], &[(0, vec![1])])), None);
         let mut unseen = counters(2_000_000, 5);
         unseen.remove("disk");

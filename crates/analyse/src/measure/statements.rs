@@ -1,7 +1,9 @@
-//! Statements of a step: those within its operations, by kind; executions of queries whose time
-//! counts by itself, and the headline, which may be such a time; and statements that a step sends
-//! outside its operations, by what they ask for (the lowest id, the highest id, the INSERT before
-//! the indexes).
+//! Collects a step's statements:
+//!
+//! * Statements within operations are counted by kind.
+//! * Executions of queries have a time that counts by itself. A step's headline may be such a time.
+//! * Statements that a step sends outside its operations are counted by what they ask for (the
+//!   lowest id, the highest id, the INSERT before the indexes).
 
 use dbdyno_record::{Clock, StepEvent, StepRecord, Unit, statement_kind};
 
@@ -11,7 +13,8 @@ use crate::statistics::describe::{geometric_mean, median};
 use crate::window::{Span, WindowSummary};
 
 /// The statements that were counted within operations of `kind`. Where an operation is one
-/// statement, its times are `operation`'s. What is wrong with a histogram goes to `faults`.
+/// statement, the statement's times are those of `operation`. What is wrong with a histogram is
+/// added to `faults`.
 pub(crate) fn statements(
     step: &StepRecord,
     kind: &str,
@@ -84,7 +87,7 @@ pub(crate) fn headline(step: &WindowSummary<'_>, executions: &[Execution]) -> (f
 pub(crate) fn is_median_bound(times: impl Iterator<Item = (f64, bool)>) -> bool {
     let mut sorted: Vec<(f64, bool)> = times.collect();
     sorted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    // Of an even number, the median is between this time and the one before.
+    // For an even number of times, the median is between this time and the one before.
     let Some((middle, _)) = sorted.get(sorted.len() / 2) else { return false };
     sorted.iter().any(|(time, is_cut_off)| *is_cut_off && time <= middle)
 }

@@ -1,5 +1,5 @@
-//! A step's time series: what clients and device did second by second, how steady that was, and
-//! what happened to the server. The figures describe one run; its seconds never count as
+//! Computes a step's time series: what clients and device did second by second, how steady that
+//! was, and what happened to the server. The figures describe one run; its seconds never count as
 //! repetitions.
 
 use dbdyno_record::{CounterSeries, StepEvent};
@@ -12,7 +12,8 @@ use crate::window::{KindSummary, Span, WindowSummary, amount};
 
 const SECOND_US: f64 = 1e6;
 const US_PER_MS: f64 = 1e3;
-const KEYS: [&str; 7] = ["read_bytes", "written_bytes", "reads", "writes", "read_us", "write_us", "flush_us"];
+const DEVICE_KEYS: [&str; 7] =
+    ["read_bytes", "written_bytes", "reads", "writes", "read_us", "write_us", "flush_us"];
 
 /// Counters of checkpoints, by PostgreSQL version.
 const CHECKPOINTS: [&str; 4] = [
@@ -23,10 +24,10 @@ const CHECKPOINTS: [&str; 4] = [
 ];
 /// InnoDB's counters of the redo that a restart would apply: MariaDB's name, and MySQL's from
 /// 8.0.30 on.
-const AGES: [&str; 2] = ["Innodb_checkpoint_age", "Innodb_redo_log_logical_size"];
+const CHECKPOINT_AGES: [&str; 2] = ["Innodb_checkpoint_age", "Innodb_redo_log_logical_size"];
 /// A checkpoint makes the age fall by at least this share of its highest value from one sample to
 /// the next. A smaller fall is gradual flushing.
-const FALL: f64 = 0.25;
+const MIN_FALL_SHARE: f64 = 0.25;
 const UPTIME: &str = "Uptime";
 
 /// Rate and longest times in each whole second for all clients together, the headline kind first.
@@ -52,7 +53,7 @@ pub(crate) fn seconds(step: &WindowSummary<'_>) -> Vec<SecondPoint> {
 pub(crate) fn device_seconds(step: &WindowSummary<'_>) -> Vec<DeviceSecond> {
     let Some(series) = step.counters.get("disk") else { return Vec::new() };
     // Each key has a value in every sample, starting with the file's first.
-    let columns = KEYS.map(|key| series.values(key).map(|(_, value)| value).collect::<Vec<_>>());
+    let columns = DEVICE_KEYS.map(|key| series.values(key).map(|(_, value)| value).collect::<Vec<_>>());
     let times = series.values("reads").map(|(at_us, _)| at_us);
     let samples: Vec<DeviceSample> = times
         .enumerate()
@@ -109,7 +110,7 @@ pub(crate) fn server_events(step: &WindowSummary<'_>, seconds: &[SecondPoint]) -
         .chain(stalls(seconds, &step.spec.headline.kind).into_iter().filter(|_| step.has_telling_seconds()))
         .collect();
     events.sort_by(|one, other| one.at_seconds.total_cmp(&other.at_seconds));
-    // For a reader, sixty-four connections that are lost at the same time are one event.
+    // Many connections that are lost within one second are one event for a reader.
     events
         .dedup_by(|later, earlier| later.what == earlier.what && later.at_seconds - earlier.at_seconds < 1.0);
     events
@@ -125,9 +126,9 @@ fn changes(series: &CounterSeries, key: &str, is_change: impl Fn(i64, i64) -> bo
 fn ages(series: &CounterSeries) -> Vec<i64> {
     let of = |key: &&str| {
         let greatest = series.values(key).map(|(_, value)| value).max().unwrap_or(0) as f64;
-        changes(series, key, |before, after| (before - after) as f64 > FALL * greatest.max(1.0))
+        changes(series, key, |before, after| (before - after) as f64 > MIN_FALL_SHARE * greatest.max(1.0))
     };
-    AGES.iter().find(|key| series.values(key).next().is_some()).map(of).unwrap_or_default()
+    CHECKPOINT_AGES.iter().find(|key| series.values(key).next().is_some()).map(of).unwrap_or_default()
 }
 
 /// The beginnings of seconds without any answer.
@@ -199,7 +200,7 @@ mod tests {
             (2_000_000, vec![2_048, 4_096, 1, 3, 2_000, 6_000]),
             (4_000_000, vec![9_999, 9_999, 9, 9, 9_000, 9_000]),
         ];
-        let found = seconds_of(&series("disk", &KEYS[..6], &samples));
+        let found = seconds_of(&series("disk", &DEVICE_KEYS[..6], &samples));
         assert_eq!(found.iter().map(|second| second.second).collect::<Vec<_>>(), [0, 1]);
         assert_eq!((found[0].read_kib_per_second, found[0].written_kib_per_second), (2.0, 4.0));
         assert_eq!((found[0].await_ms, found[0].queue_depth), (Some(2.0), Some(0.008)));
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_counted_from_the_begin_of_the_window_not_of_the_warm_up() {
+    fn seconds_are_counted_from_the_beginning_of_the_window_not_of_the_warm_up() {
         let step = in_window(read_write_step(), (1_000_000, 2_500_000));
         let points = seconds(&summary(&step));
         let queries: Vec<_> =

@@ -1,5 +1,5 @@
-//! CPU, switches, fsyncs, reads and wake-ups per unit of a step's headline, charged to server,
-//! client or the rest of the host.
+//! Computes CPU, switches, fsyncs, reads and wake-ups per unit of a step's headline, charged to
+//! server, client or the rest of the host.
 
 use dbdyno_record::{StatementClass, StepEvent, Unit};
 
@@ -9,8 +9,8 @@ use crate::window::counters::{CounterChange, STATUS};
 use crate::window::cpu::{self, BusiestThread, CpuShares};
 use crate::window::{Hosting, Span, WindowSummary};
 
-/// Number of new threads per connection that was opened again, from which on some switches are
-/// missing: those of the threads that ended.
+/// Number of new threads per connection that was opened again from which on a step's switches are
+/// not known. The switches of the threads that ended are then missing.
 const NEW_THREADS_SHARE: f64 = 0.01;
 
 group! {

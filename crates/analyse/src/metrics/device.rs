@@ -1,5 +1,5 @@
-//! Load on the data directory's device in a step, in iostat's figures: reads, writes, flushes, then
-//! all together.
+//! Computes the load on the data directory's device in a step, in iostat's figures: for reads, for
+//! writes, for flushes, and for all together.
 
 use super::group;
 use crate::window::WindowSummary;
@@ -9,8 +9,8 @@ const SOURCE: &str = "disk";
 const US_PER_MS: f64 = 1e3;
 const US_PER_SECOND: f64 = 1e6;
 
-/// Number of requests without any counted time that shows that they were not timed. Times are
-/// counted in whole milliseconds, and the kernel counts none for some stacked devices.
+/// If this many requests have no counted time at all, they were not timed. Times are counted in
+/// whole milliseconds, and the kernel counts none for some stacked devices.
 const UNTIMED_FROM: f64 = 1000.0;
 
 group! {

@@ -1,4 +1,5 @@
-//! Hardware efficiency as published for microbenchmarks: CPU and IO of the host per statement.
+//! Computes hardware efficiency as published for microbenchmarks: CPU and IO of the host per
+//! statement.
 
 use dbdyno_record::Unit;
 

@@ -1,4 +1,4 @@
-//! How often a server synced its files per commit: redo log, data files and binary log.
+//! Computes how often a server synced its files per commit: redo log, data files and binary log.
 
 use dbdyno_record::{CellRecord, KindSpec, ServerInfo, StatementClass, StepEvent};
 
@@ -11,8 +11,8 @@ use crate::window::{KindSummary, WindowSummary};
 ///
 /// InnoDB counts each fsync(2) and fdatasync(2) that it makes, for data files and redo log alike.
 /// `Innodb_os_log_fsyncs` is a part of it, so that adding the two would count the log twice.
-/// MyRocks, which runs next to it, counts those of its own log. PostgreSQL 16 and 17 count the log
-/// and the data files separately. 14 and 15 count only the log, and from 18 on both are in one
+/// MyRocks, which runs next to it, counts those of its own log. PostgreSQL 14 and 15 count only the
+/// log, 16 and 17 count the log and the data files separately, and from 18 on both are in one
 /// counter.
 const FSYNCS: [&[&str]; 5] = [
     &["Innodb_data_fsyncs", "Rocksdb_wal_synced"],
@@ -31,6 +31,7 @@ const FILE_OPERATIONS: &str = "binlog.COUNT_MISC";
 /// Counters of transactions before 5.6, when each was written and synced alone. The first counts
 /// those that changed transactional tables, the second the others.
 const TRANSACTIONS: [&str; 2] = ["Binlog_cache_use", "Binlog_stmt_cache_use"];
+/// Version from which on transactions are written and synced in groups.
 const GROUPS_SINCE: [u32; 2] = [5, 6];
 
 /// Engines whose fsyncs are in [`FSYNCS`].
@@ -50,7 +51,7 @@ pub(crate) enum Binlog {
 }
 
 impl Binlog {
-    /// The binary log as the cell's server was set when it started.
+    /// How often the binary log is synced, by the settings of the cell's server when it started.
     pub(crate) fn of_cell(cell: &CellRecord) -> Self {
         servers_of(cell).next().map_or(Self::NotSynced, Self::of)
     }
@@ -96,8 +97,8 @@ impl Binlog {
     }
 }
 
-/// What the cell's server syncs in addition to its engine; `None` where commits are made safe in a
-/// way that the server does not count.
+/// What the cell's server syncs in addition to its engine's files; `None` where commits are made
+/// safe in a way that the server does not count.
 pub(crate) fn syncs_of(cell: &CellRecord) -> Option<Binlog> {
     is_counted(servers_of(cell).next()).then(|| Binlog::of_cell(cell))
 }
@@ -112,9 +113,9 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
 
 /// fsyncs per commit.
 ///
-/// `None` where the server does not count all of its fsyncs (`syncs` is `None` then too), or its
-/// sessions had not reported all of them. `None` also for a step that is one piece of work, because
-/// commits mean nothing for it.
+/// The figure is `None` where the server does not count all of its fsyncs (`syncs` is then `None`
+/// too), and where its sessions had not reported all of them. It is also `None` for a step that is
+/// one piece of work, because commits mean nothing for it.
 pub(crate) fn per_commit(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Option<f64> {
     if !has_commits(step) {
         return None;
@@ -141,7 +142,7 @@ fn has_commits(step: &WindowSummary<'_>) -> bool {
     step.spec.kinds.iter().any(KindSpec::writes) && !step.is_one_piece
 }
 
-/// Commits per operation of `kind` that had something to make safe, on average over the window. A
+/// Commits that had something to make safe, per operation of `kind`, on average over the window. A
 /// transaction commits once; otherwise each statement that changed a row commits. It is 1 where the
 /// record does not count the operation's statements.
 fn commits_per_operation(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {

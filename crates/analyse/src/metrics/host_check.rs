@@ -1,4 +1,4 @@
-//! Check of the host's CPU time: whether server, client and the other processes add up to what the
+//! Checks the host's CPU time: whether server, client and the other processes add up to what the
 //! host counted.
 
 use super::cost::{Cpu, process};
@@ -63,8 +63,7 @@ impl Counted {
 /// Makes the check; `None` where processes were not sampled, and for a server of which nothing was
 /// seen here.
 pub(crate) fn host_check(step: &WindowSummary<'_>) -> Option<HostCheck> {
-    // Processes are sampled seldom, so that all figures are over the time between two of their
-    // samples.
+    // Processes are sampled seldom, so all figures are over the time between two of their samples.
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
     let per_unit = |source, keys: &[&str]| step.per_headline_unit(step.change_over(source, keys, over)?);

@@ -1,5 +1,5 @@
-//! The original benchmark's result row: its 21 columns, computed from our counters.
-//! docs/reference/metrics.md says what each is and where it differs.
+//! Computes the 21 columns of the original benchmark's result row from our counters.
+//! docs/reference/metrics.md says what each column is and where it differs from the original's.
 
 use dbdyno_record::Unit;
 
@@ -53,7 +53,7 @@ group! {
         dbgb2: "dbgb2", "GiB", 3, Less, size_gib(step, "data_dir_bytes"),
             "Size of the whole data directory with its logs.";
         rss: "rss", "GiB", 3, Less, memory_gib(step), "Highest resident memory of the server process.";
-        maxop: "maxop", "s", 3, Less, step.in_window(greatest_service_time_seconds(step)),
+        maxop: "maxop", "s", 3, Less, step.in_window(longest_service_time_seconds(step)),
             "Longest service time of an insert (l.*) or a query (q*).";
         median_second_rate: "p50", "1/s", 0, More, second_rate(step, 50.0),
             "Rate of client 1 in its median second: it was at least this fast in half of the \
@@ -93,7 +93,7 @@ fn memory_gib(step: &WindowSummary<'_>) -> Option<f64> {
     Some(greatest(step.counters, step.hosting.source()?, "rss_bytes")? as f64 / GIB)
 }
 
-fn greatest_service_time_seconds(step: &WindowSummary<'_>) -> f64 {
+fn longest_service_time_seconds(step: &WindowSummary<'_>) -> f64 {
     step.headline().map_or(0.0, |kind| kind.answered.service_max_us as f64 / 1e6)
 }
 

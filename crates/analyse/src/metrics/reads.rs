@@ -1,9 +1,9 @@
-//! Reads from the data directory's device: those that the kernel counts for the server's processes,
-//! and those of others.
+//! Splits the reads from the data directory's device into those that the kernel counts for the
+//! server's processes, and those of others.
 //!
 //! Only reads are split. A read is charged to the process that asks for it when it goes to the
-//! device. A write through the page cache is charged when the page becomes dirty, whatever part of
-//! it reaches the device and when, so that writes cannot be split.
+//! device. A write through the page cache is charged when the page becomes dirty. Which part of it
+//! reaches the device, and when, is not known, so writes cannot be split.
 
 use crate::window::WindowSummary;
 use crate::window::counters::{CounterChange, KIB};

@@ -1,6 +1,6 @@
-//! Two variants compared step by step, from one run or from two; the differences between the two
-//! runs; and the figures of a published report, each next to the figure that the run measured. The
-//! types hold data only; the report crate writes the sentences.
+//! Types for two variants that are compared step by step, from one run or from two, and for the
+//! differences between the two runs. A published report's figures are here too, each next to the
+//! figure that the run measured. The types hold data only; the report crate writes the sentences.
 
 use dbdyno_model::Quantity;
 use dbdyno_record::Run;
@@ -64,8 +64,8 @@ pub struct ComparedStep {
     /// The base's blocks that are in no comparison, and why; the next field has those of new.
     pub base_left_out: Vec<Exclusion>,
     pub new_left_out: Vec<Exclusion>,
-    /// Blocks of the base that the ratio is made of: those in pairs, or for two runs its valid
-    /// blocks.
+    /// Number of the base's blocks that the ratio is made of: those in pairs, or for two runs the
+    /// valid blocks. The next field has the number for new.
     pub base_blocks: usize,
     pub new_blocks: usize,
     /// New did not keep the background rate that base kept.
@@ -117,7 +117,7 @@ pub struct Difference {
     /// The variant that differs, where both sides have it under the same name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// `None` where the base has no such thing, or no limit to it.
+    /// The base's value as text; `None` where the base has no such thing, or no limit to it.
     pub base: Option<String>,
     pub new: Option<String>,
 }
@@ -151,7 +151,7 @@ pub enum Aspect {
 }
 
 impl Difference {
-    /// `None` where both values are the same.
+    /// Makes the difference; `None` where both values are the same.
     pub(crate) fn of(aspect: Aspect, base: Option<String>, new: Option<String>) -> Option<Self> {
         (base != new).then_some(Self { aspect, variant: None, base, new })
     }
@@ -174,7 +174,7 @@ pub struct PublishedComparison {
 /// A published figure and the measured one. Both are the variant's figure ÷ the base's.
 #[derive(Debug, Clone)]
 pub struct PublishedRow {
-    /// In which it was measured, with its set-up.
+    /// Workload in which it was measured; the next field has its set-up.
     pub workload: Option<String>,
     pub setup: Option<String>,
     /// Name of the base in the published report; `variant` is a name from there too.
@@ -184,7 +184,7 @@ pub struct PublishedRow {
     pub subject: String,
     pub quantity: Quantity,
     pub published: f64,
-    /// `None` where the run did not measure both variants.
+    /// The measured figure; `None` where the run did not measure both variants.
     pub measured: Option<f64>,
     /// 95 % interval over the blocks; `None` for one block.
     pub interval: Option<Interval>,

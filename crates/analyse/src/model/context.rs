@@ -1,5 +1,6 @@
-//! What else differs from the base where the rates do (query plans, settings, stalls), and the
-//! difference of two rates split into its causes: CPU time, waiting for IO, idle time.
+//! Types for what may explain a ratio: other differences from the base (query plans, settings,
+//! stalls), and the difference between two rates, split into its causes (CPU time, waiting for IO,
+//! idle time).
 
 use serde::Serialize;
 
@@ -21,8 +22,8 @@ impl RatioContext {
     }
 }
 
-/// A figure for steadiness that differs between the two. Both values are medians over the valid
-/// blocks.
+/// A figure for steadiness that differs between base and variant. Both values are medians over the
+/// valid blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StallDifference {
     pub figure: StallFigure,

@@ -1,6 +1,6 @@
-//! All findings of a run, in the one type that reports are made from. Everything in it is computed
-//! from the records. Failed cells have their error message in one line; the lines of a server's
-//! log, which records have after the message, are kept apart from it.
+//! All findings of a run are in the one type that reports are made from. Everything in it is
+//! computed from the records. Failed cells have their error message in one line. The lines of a
+//! server's log, which follow the message in the records, are kept apart from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

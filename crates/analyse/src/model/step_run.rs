@@ -1,5 +1,5 @@
-//! One execution of a step in the findings: its rates, latencies, costs and seconds, the queries
-//! whose time counts by itself, and the state of the server and its host.
+//! Types for one execution of a step in the findings: its rates, latencies, costs and seconds, the
+//! queries whose time counts by itself, and the state of the server and its host.
 
 use dbdyno_record::{AnswerDigest, ErrorCounts};
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub struct StepRun {
     /// Pieces of work whose time counts by itself, in the order in which they ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executions: Vec<Execution>,
-    /// `None` for a step of one query.
+    /// Figures over all queries in the step; `None` for a step of one query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composite: Option<Composite>,
     /// Set where the rate rests on too few operations to decide anything.
@@ -38,13 +38,14 @@ pub struct StepRun {
     pub efficiency: Efficiency,
     #[serde(skip)]
     pub cost: Cost,
-    /// `None` where the device of the data directory was not sampled.
+    /// Load on the device of the data directory; `None` where it was not sampled.
     #[serde(skip)]
     pub device: Option<DeviceLoad>,
-    /// `None` for records without the CPU of all processes.
+    /// Check of the host's CPU time; `None` for records without the CPU time of all processes.
     #[serde(skip)]
     pub host_check: Option<HostCheck>,
-    /// `None` for a run without a calibration of the client, and without a server.
+    /// How close the client was to its calibrated rate; `None` where the client was not calibrated,
+    /// and where there is no server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_headroom: Option<ClientHeadroom>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
@@ -82,7 +83,7 @@ pub struct StepRun {
     /// The server's deferred work before and after the step; `None` where it was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred_work: Option<DeferredWork>,
-    /// `None` where the server's memory was not limited.
+    /// Memory of the server's control group; `None` where the server's memory was not limited.
     #[serde(skip)]
     pub group_memory: Option<GroupMemory>,
     /// KiB written to the device of the data directory per unit of the headline.
@@ -122,8 +123,8 @@ pub struct ClientHeadroom {
     pub could_per_second: f64,
     /// The calibrated number of connections at which the client reached `could_per_second`.
     pub could_connections: u32,
-    /// The limit of that calibration was not the client, but the server that answered or the round
-    /// trip. The client could do more.
+    /// The client could do more, because that calibration was limited by the server that answered
+    /// or by the round trip, and not by the client.
     pub at_least: bool,
 }
 
@@ -162,7 +163,7 @@ pub struct KindResult {
     pub service: Latency,
     #[serde(skip)]
     pub response: Latency,
-    /// `None` for a closed loop.
+    /// The kind's arrivals and how well they were kept to; `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
     /// The operation's statements by kind, in their order, where the record distinguishes them.
@@ -268,8 +269,8 @@ pub struct SecondPoint {
 /// The device of the data directory between two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DeviceSecond {
-    /// Number of the second, counted like those of `seconds`. Of the time between the two samples,
-    /// most lies in it.
+    /// Number of the second in which most of the time between the two samples lies. It is counted
+    /// like those of `seconds`.
     pub second: u64,
     pub read_kib_per_second: f64,
     pub written_kib_per_second: f64,

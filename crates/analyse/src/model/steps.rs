@@ -1,5 +1,5 @@
-//! Findings for one step: each variant's figures over all blocks, and its comparison with the base.
-//! Steps' runs are also listed here with workload, step, variant and block, as warnings name them.
+//! Types for the findings of one step: each variant's figures over all blocks, and its comparison
+//! with the base. The file also lists the runs of all steps under the names that warnings use.
 
 use std::collections::BTreeMap;
 
@@ -75,10 +75,10 @@ impl StepFindings {
         self.test_of_sweep().map(|_| self.connections)
     }
 
-    /// Returns whether this variant's ratio, as it is held `against` a base, is counted among those
-    /// of other steps. A ratio that leaves out rates of zero is not counted, because it would make
-    /// the mean better than the variant. A ratio of rates that the plan sets is not counted either,
-    /// because it says nothing.
+    /// Returns whether a mean over several steps counts this variant's ratio, given its comparison
+    /// `against` a base. A ratio that leaves out rates of zero is not counted, because it would
+    /// make the mean better than the variant. A ratio of rates that the plan sets is not counted
+    /// either, because it says nothing.
     pub(crate) fn is_counted(&self, variant: &str, against: &StepComparison) -> bool {
         let has_schedule = self.variant(variant).is_some_and(|found| self.reached_rate(found).is_some());
         let is_fixed_rate = has_schedule && matches!(against.verdict, Some(Verdict::Paced | Verdict::Missed));
@@ -167,7 +167,8 @@ pub struct StepComparison {
     /// CPU time that other programs took; `None` where it changes no verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_load: Option<ForeignLoad>,
-    /// `None` for one block unless it says enough, and for a step that one of the two did not run.
+    /// What the blocks show; `None` for one block, unless that is enough for a verdict, and for a
+    /// step that one of the two did not run.
     pub verdict: Option<Verdict>,
     /// Why the comparison is undecided, where more blocks would not decide it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,12 +293,13 @@ pub(crate) fn all_runs(step: &StepFindings) -> impl Iterator<Item = RunOfStep<'_
     variants.flat_map(|(step, variant)| variant.runs.iter().map(move |run| RunOfStep { step, variant, run }))
 }
 
-/// The run in which a share is highest, and how many runs have more of it than is reported.
+/// The run in which a share is highest, and the number of runs whose share is high enough to be
+/// reported.
 pub(crate) struct Worst {
     pub(crate) share: f64,
     pub(crate) place: String,
     pub(crate) reported: usize,
-    /// Runs that have the share.
+    /// Number of runs whose share is known.
     pub(crate) all: usize,
 }
 

@@ -1,5 +1,5 @@
-//! What a comparison says: the ratio of two rates or times, what several blocks say about it, the
-//! verdict, and the reason for being undecided other than the scatter of its blocks.
+//! Types for what a comparison says: the ratio of two rates or times, what several blocks say about
+//! it, the verdict, and any reason for being undecided other than the scatter of its blocks.
 
 use serde::Serialize;
 
@@ -197,8 +197,8 @@ pub struct Effect {
     pub verdict: Option<Verdict>,
 }
 
-/// A reason that more blocks cannot remove. A new reason needs a variant here, a rule in
-/// `compare/undecided.rs` and words in the report's `words.rs`.
+/// A reason for being undecided that more blocks cannot remove. A new reason needs a variant here,
+/// a rule in `compare/verdicts.rs` and words in the report's `words.rs`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Undecided {

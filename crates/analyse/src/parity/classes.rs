@@ -79,7 +79,7 @@ impl Class {
         is_known.then(|| self.of_what_is_there(subject)).flatten()
     }
 
-    /// The same from a subject whose settings may not be complete.
+    /// Form of [`Self::of`] for a subject whose settings may not be complete.
     pub(super) fn of_what_is_there(&self, subject: &Subject) -> Option<ClassValue> {
         let family = subject.family.name;
         let absent = self.absent.get(family).map(String::as_str);
@@ -135,7 +135,8 @@ mod tests {
         class.of(subject).map(|found| found.value.to_string()).unwrap_or_default()
     }
 
-    /// A reader of this text has two products, and an option of one product does not fix the other.
+    /// A reader of these texts has two products. An option of one product would not help with the
+    /// other.
     #[test]
     fn what_makes_products_equal_is_no_option_of_one_of_them() {
         let options =

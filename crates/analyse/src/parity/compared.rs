@@ -1,5 +1,5 @@
-//! Variants side by side: the table with one row per setting class, and the remarks that a reader
-//! must see. The report crate writes the sentences.
+//! Puts variants side by side, in a table with one row per class of settings and in the remarks
+//! that a reader must see. The report crate writes the sentences.
 
 use dbdyno_products::{Foreign, Knowledge, Subject};
 use serde::Serialize;
@@ -137,7 +137,7 @@ fn unknown(subject: &Subject) -> Option<Remark> {
     })
 }
 
-/// How the variants were configured, and what the servers made of it.
+/// How the variants were configured, and which settings the servers have as a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parity {
     pub variants: Vec<VariantKnowledge>,
@@ -389,8 +389,8 @@ mod tests {
         assert_eq!(parity.remarks[1].variants, ["off"]);
     }
 
-    /// The server's settings have the names and values that would be a difference and a pitfall for
-    /// the product itself.
+    /// The server's settings have names and values that would be a difference and a pitfall if the
+    /// product itself had them.
     #[test]
     fn of_a_server_of_another_kind_no_class_is_known_and_no_pitfall_is_met() {
         let settings = [("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "OFF")];

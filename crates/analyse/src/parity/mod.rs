@@ -1,8 +1,8 @@
-//! Parity: whether the variants were configured equally, whether the servers took it, and where
-//! they still differ.
+//! Judges parity: whether the variants were configured equally, whether the servers applied their
+//! configuration, and where they still differ.
 //!
-//! Lines of option files and what a build reported become settings, or the settings come from the
-//! record (`settings`). Settings become semantic classes (`classes`), and classes and pitfalls
+//! `settings` takes a variant's settings from the record, or predicts them from its option file and
+//! what its build reported. Settings become semantic classes (`classes`), and classes and pitfalls
 //! become remarks (`compared`, `pitfalls`). Each product's folder in `dbdyno-products` says how its
 //! option file is read and what its settings mean. The same code judges a run that was recorded and
 //! predicts one that was not. docs/reference/parity.md is written from the data files,

@@ -1,6 +1,7 @@
-//! A variant's settings before and after it runs: read back from its server, or predicted from what
-//! its build reported and what was configured; and the lines in its configuration that did not take
-//! effect as written (not read, repeated, not taken, or changed by the server).
+//! Finds a variant's settings. They are read back from its server, or predicted before it runs,
+//! from what its build reported and what was configured. The file also finds the lines in a
+//! configuration that did not take effect as written (not read, repeated, not taken, or changed by
+//! the server).
 
 use dbdyno_products::{
     ConfiguredLine, FamilyFacts, Foreign, KNOWN, Knowledge, Planned, Product, Release, Settings, Subject,
@@ -16,10 +17,10 @@ pub struct Build {
     pub product: String,
     /// The version, such as `10.11.19`.
     pub version: String,
-    /// The settings that it reported when it was started without an option file; empty where it was
-    /// not asked.
+    /// The settings that the build reported when it was started without an option file; empty where
+    /// it was not asked.
     pub settings: Settings,
-    /// The command that asks it for its settings.
+    /// The command that asks the build for its settings.
     pub ask: String,
 }
 
@@ -39,8 +40,8 @@ pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) 
 }
 
 /// A variant that has not run. Its settings are those that its build reported, and over them those
-/// in its configuration. `config` of `variant` is the text of its configuration; an option file
-/// rendered from intents will do.
+/// in its configuration. `config` of `variant` is the text of its configuration, which may be an
+/// option file rendered from intents.
 ///
 /// A build that was not asked has only what is configured. That is enough for
 /// [`super::buffer_pool_bytes`] and for no comparison.
@@ -81,7 +82,7 @@ fn bare(variant: &VariantInfo, product: &str, version: &str, planned: &Planned) 
     }
 }
 
-/// Settings under the names that the product's configuration uses.
+/// Settings with their values in the words that the product's configuration uses.
 fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
     if let Some(word) = family.word {
         settings.iter_mut().for_each(|(name, value)| *value = word(name, value));
@@ -139,10 +140,11 @@ pub enum FatedLine {
     Changed { line: usize, setting: String, configured: String, effective: Value },
 }
 
-/// Finds the lines to which one of these happened.
+/// A function that finds the lines which did not take effect for one of the reasons in
+/// [`FatedLine`].
 pub(super) type Fate = fn(&Subject) -> Vec<FatedLine>;
 
-/// Each function, with its name in the rows of `pitfalls.toml`.
+/// The functions that find such lines, each with its name in the rows of `pitfalls.toml`.
 pub(super) const FATES: [(&str, Fate); 4] =
     [("unread", unread), ("twice", twice), ("not-taken", not_taken), ("changed", changed)];
 
@@ -195,8 +197,7 @@ fn not_taken(subject: &Subject) -> Vec<FatedLine> {
 
 fn changed(subject: &Subject) -> Vec<FatedLine> {
     let changed = |(setting, (configured, line)): (String, (String, &ConfiguredLine))| {
-        // The comparison takes what the server was configured with, not what a connection makes of
-        // it.
+        // The server's own value is compared, and not the one that a connection has set.
         let is = subject.settings.get(&setting)?;
         is_changed(subject.family, &setting, &configured, is).then(|| FatedLine::Changed {
             line: line.line,

@@ -1,16 +1,17 @@
-//! Where series change their level, and how likely noise alone is to do so: the largest change in
-//! one series, and all changes in many series, found so that noise seldom counts as a change in any
-//! of them.
+//! Finds where series change their level, and how likely noise alone is to look like that. It finds
+//! the largest change in one series, and all changes in many series, so that noise seldom counts as
+//! a change in any of them.
 //!
 //! The statistic is the largest between-groups sum of squares over all splits. It is the split that
 //! also has the largest t and the largest scaled CUSUM. Its p is the share of shuffled series whose
-//! *largest* value is as large. A t-test after choosing the split would use a table for a split
-//! that was not chosen, and would find something in most series of noise.
+//! *largest* value is as large. A t-test at the chosen split would use a distribution for splits
+//! that were not chosen, and would find something in most series of noise.
 //!
 //! In many series, first the largest change in each whole series is tested. Where there is one, the
 //! parts before and after it are tested in the same way, then the parts of those. All tests in such
-//! a round are one family, adjusted together by Benjamini and Hochberg. Of series that have no
-//! further change, however many, one more is reported in at most 5 % of all histories.
+//! a round are one family, adjusted together by Benjamini and Hochberg. Where no series has a
+//! further change, one more is reported in at most 5 % of all histories, however many series there
+//! are.
 //!
 //! Sources: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied
 //! Statistics 28 (1979), for the question; M. Hušková, A. Slabý, "Permutation tests for multiple
@@ -28,7 +29,7 @@ use crate::statistics::describe::mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::resampling;
 
-/// Largest number of shuffled series for the measured one, if it is the only series.
+/// Largest number of times that a series is shuffled, if it is the only one.
 pub const PERMUTATIONS: u64 = 999;
 /// After this many shuffled series with such a large change, the count ends: p is large then, and
 /// known well enough.
@@ -126,7 +127,8 @@ fn greatest_split(values: &[f64]) -> Option<(usize, f64)> {
     greatest
 }
 
-/// With fewer values a change does not have two on either side, so that there is no p.
+/// Smallest number of values for which there is a p. With fewer, a change does not have two values
+/// on either side.
 const MIN_VALUES: usize = 4;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_p_value_is_that_of_all_orders() {
-        // A program written for it counted this over all 720 orders of the six values.
+        // A separate program counted this over all 720 orders of the six values.
         let found = greatest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3, PERMUTATIONS).unwrap();
         assert_eq!(found.at, 4);
         close(found.p, 0.2, 0.04);

@@ -1,14 +1,14 @@
-//! How much a given number of blocks can show: the power, the smallest difference that is reported,
-//! and the number of blocks for a wanted difference. The same is computed for showing that two
-//! variants are the same, with the margin that two one-sided tests reach.
+//! Computes how much a given number of blocks can show: the power, the smallest difference that is
+//! reported, and the number of blocks for a wanted difference. The same is computed for showing
+//! that two variants are the same, with the margin that two one-sided tests reach.
 //!
 //! A difference is reported when the two-sided t-test of the mean of paired log ratios finds it and
-//! the estimate lies beyond the margin. Given the sample deviation s, the estimate must exceed the
-//! larger of c s and the margin, all in standard errors. The probability of that is a normal tail.
-//! The power is the mean of these tails over the distribution of the sample deviation: E[Φ(δ −
-//! max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation ×
-//! √blocks, and m made from the margin in the same way. With no margin it is the noncentral t's
-//! power.
+//! the estimate lies beyond the margin. Given the sample deviation s and the test's critical value
+//! c, the estimate must exceed the larger of c s and the margin, all in standard errors. The
+//! probability of that is a normal tail. The power is the mean of these tails over the distribution
+//! of the sample deviation: E[Φ(δ − max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees,
+//! δ = difference ÷ deviation × √blocks, and m made from the margin in the same way. With no margin
+//! it is the noncentral t's power.
 //!
 //! Two variants are shown to be the same when |estimate| < margin − t × s ÷ √n, where both
 //! one-sided tests succeed. Given the sample deviation, the probability of that is a difference of
@@ -40,8 +40,8 @@ const PANELS: u32 = 400;
 
 /// Probability that a study of `blocks` detects a true `difference` at `level` (0.05). Log ratios
 /// scatter from block to block with `deviation`, and estimates within ± `margin` are not reported.
-/// Difference and margin are log ratios; with a margin of 0 it is the power of the t-test alone. It
-/// is 0 for fewer than two blocks.
+/// Difference and margin are log ratios. With a margin of 0, the result is the power of the t-test
+/// alone. It is 0 for fewer than two blocks.
 pub fn power(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f64) -> f64 {
     if blocks < 2 {
         return 0.0;

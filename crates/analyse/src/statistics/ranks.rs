@@ -1,6 +1,6 @@
-//! Methods by ranks: the test for drift over blocks (Kendall), which asks whether values rise or
-//! fall in the order in which they were measured, and the Hodges–Lehmann estimate with its
-//! interval, a centre that one outlying block cannot move far.
+//! Methods by ranks. Kendall's test for drift asks whether values rise or fall in the order in
+//! which the blocks were measured. The Hodges–Lehmann estimate, with its interval, is a centre that
+//! one outlying block cannot move far.
 //!
 //! Sources for drift: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); M.
 //! G. Kendall, "Rank Correlation Methods" (1948). The p is exact for up to [`EXACT`] values without
@@ -91,8 +91,8 @@ fn approximate_p(count: usize, score: i64, ties: &[f64]) -> f64 {
 pub struct HodgesLehmann {
     pub value: f64,
     pub interval: Interval,
-    /// Confidence of the interval. It is at least what was asked for, where so few values can give
-    /// that: 5 values can give no more than 0.9375.
+    /// Confidence of the interval. It is at least what was asked for, unless there are too few
+    /// values for that: 5 values can give no more than 0.9375.
     pub confidence: f64,
 }
 
@@ -102,8 +102,8 @@ pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Option<HodgesLehmann> 
     let averages = walsh_averages(values);
     let value = median(&averages)?;
     let tails = lower_tails(values.len());
-    // As many averages are cut off at each end as keep P(W < cut) within half of what may be
-    // missed.
+    // At each end, the largest number of averages is cut off that keeps P(W < cut) within half of
+    // what may be missed.
     let cut = tails.iter().take_while(|tail| **tail <= (1.0 - confidence) / 2.0).count();
     // Cutting off `cut` averages misses the truth with P(W ≤ cut − 1). With too few values not even
     // the outermost may be cut off.

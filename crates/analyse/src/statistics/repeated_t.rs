@@ -1,5 +1,5 @@
-//! A t-test after every further block (interim analyses): how small its p must be, so that all of
-//! the tests together err no more often than one.
+//! Tests by t after every further block (interim analyses), and finds how small p must be so that
+//! all tests together err no more often than one.
 //!
 //! After n blocks, 1 − 2 ÷ n of the allowed error may have been spent: a third at 3, half at 4, 0.8
 //! at 10. A test that is known to be the last spends the rest. Early tests get much, because a
@@ -28,8 +28,9 @@ const EXACT_BLOCKS: u32 = 40;
 /// Number of one-sided levels for which limits are kept. They go from 0.25 down, each half of the
 /// one before.
 const LEVELS: usize = 26;
-/// Number of cells between the lowest and the highest t that are told apart, in normal deviations.
+/// Number of cells between `LOWEST` and `HIGHEST`.
 const CELLS: usize = 130;
+/// Lowest and highest t that are told apart, as normal deviations.
 const LOWEST: f64 = -3.0;
 const HIGHEST: f64 = 7.4;
 
@@ -180,15 +181,15 @@ struct FollowedStudies {
     limits: BTreeMap<u32, (Vec<f64>, Vec<f64>)>,
 }
 
-/// Cache of the studies by the blocks at their first look. A report asks hundreds of times for the
-/// same few.
+/// Cache of the studies, by the number of blocks at their first look. A report asks hundreds of
+/// times for the same few.
 static KNOWN: Mutex<BTreeMap<u32, FollowedStudies>> = Mutex::new(BTreeMap::new());
 
 fn with_limits<T>(at: At, of: impl FnOnce(&Limits) -> T) -> T {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let followed = known.entry(at.first).or_insert_with(|| FollowedStudies::from(at.first));
     while followed.blocks < at.blocks {
-        followed.go_on();
+        followed.add_block();
     }
     let (usual, last) = &followed.limits[&at.blocks];
     of(if at.is_last { last } else { usual })
@@ -205,7 +206,7 @@ impl FollowedStudies {
     }
 
     /// Adds one block and a look after it.
-    fn go_on(&mut self) {
+    fn add_block(&mut self) {
         let from = self.blocks;
         let steps: Vec<Vec<f64>> =
             (0..CELLS).map(|cell| steps(f64::midpoint(edge(cell), edge(cell + 1)), from)).collect();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greater_of_two_one_sided_tests_counts() {
+    fn the_larger_of_two_one_sided_tests_counts() {
         // The expected values are from SciPy 1.17's ttest_1samp against either bound.
         let values = [0.004, -0.006, 0.009, 0.001, -0.002];
         let estimate = Estimate::of_mean(&values).unwrap();

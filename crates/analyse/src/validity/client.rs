@@ -1,12 +1,15 @@
-//! Checks whether the load client was the limit of a step: at its own limit or held up by other
-//! programs on its CPUs, close to the highest rate that was calibrated against a server that only
-//! answers, one of several hosts at its limit or late, or standing still.
+//! Checks whether the load client was the limit of a step, so that the figures are the client's and
+//! not the server's:
 //!
-//! Where a load thread ran or waited for a CPU nearly all the time, the figures are the client's
-//! and not the server's. The client stands still when it is stopped (Ctrl-Z, SIGSTOP), frozen with
-//! its control group, or its machine is. In that time it sends the server nothing to answer. The
-//! load engine records each pause, without the time in which it waited for a CPU
-//! ([`StepEvent::Paused`]).
+//! * A load thread ran or waited for a CPU nearly all the time, or other programs held it up on the
+//!   client's own CPUs.
+//! * The client was close to the highest rate that was calibrated against a server that only
+//!   answers.
+//! * One of several client hosts was at its limit, or began late.
+//! * The client stood still. It does when it is stopped (Ctrl-Z, SIGSTOP), and when its control
+//!   group or its machine is frozen. In that time it sends the server nothing to answer. The load
+//!   engine records each pause, without the time in which it waited for a CPU
+//!   ([`StepEvent::Paused`]).
 
 use dbdyno_record::{
     CellRecord, ClientCalibration, ClientHost, ClientRate, LimitedBy, StepEvent, StepRecord,
@@ -19,16 +22,18 @@ use crate::window::Span;
 use crate::window::cpu::{BusiestThread, client_hosts};
 
 /// Shortest window that is judged, in seconds. The samples lie some milliseconds before and after a
-/// window, and what a thread did there would be taken for work in a shorter one.
+/// window. In a shorter window, what a thread did in these milliseconds would be a large part of
+/// its work.
 const BUSY_FROM_SECONDS: f64 = 0.2;
 /// Share of the time with work from which on a load thread counts as the limit.
 const BUSY_LIMIT: f64 = 0.90;
 /// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its
-/// own. Other programs on them hold up answers, and a closed loop then sends up to as much less.
+/// own. Other programs on them hold up answers, and a closed loop may then send less by the same
+/// share.
 const WAITING_LIMIT: f64 = 0.10;
 
-/// Why a step of `window_seconds` says more about the client than about the server; `None` when it
-/// does not.
+/// Why a step with a window of `window_seconds` says more about the client than about the server,
+/// judged by its busiest load thread; `None` when it does not.
 pub(crate) fn busy_fault(busiest: BusiestThread, window_seconds: f64) -> Option<Warning> {
     (window_seconds >= BUSY_FROM_SECONDS && busiest.wanted() >= BUSY_LIMIT).then(|| {
         Warning::reason(Code::ClientBusy)
@@ -49,8 +54,8 @@ pub(crate) fn wait_fault(longest_wait: f64) -> Option<Warning> {
 
 /// Share of the client's calibrated rate from which on a step is said to be limited by the client.
 const HEADROOM_LIMIT: f64 = 0.90;
-/// Above this share the client has done more than the calibration says it can. The calibration is
-/// wrong then, not the step. A client without time left is found by its load threads.
+/// Above this share, the client has done more than the calibration says it can. The calibration is
+/// then wrong, and not the step. Whether the client had time left is judged by its load threads.
 const PROVED_WRONG: f64 = 1.0;
 
 /// A step's statements per second compared with what the client can reach with as many connections;
@@ -84,8 +89,8 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
     both.max_by(|a, b| a.statements_per_second.total_cmp(&b.statements_per_second))
 }
 
-/// Why the step says more about the client than about the server. `None` when it does not, where
-/// the client could do more than what was calibrated, and where it did.
+/// Why the step says more about the client than about the server. It is `None` when the step does
+/// not, and also where the client could do more than was calibrated, or did.
 pub(crate) fn headroom_fault(client_headroom: &ClientHeadroom) -> Option<Warning> {
     let share = client_headroom.share();
     let fault =
@@ -119,8 +124,8 @@ pub(crate) fn headroom_warning(workloads: &[WorkloadFindings]) -> Option<Warning
     Some(with_rates(warning, client_headroom))
 }
 
-/// Latest accepted begin after the others, in microseconds. A host that begins later has put on
-/// less load than the others, in seconds that count.
+/// Longest accepted time by which a host begins after the others, in microseconds. A host that
+/// begins later has put on less load than the others, in seconds that count.
 const LATE_US: u64 = 1_000;
 
 /// Hosts that began too late, by what they report or by the possible error of their clocks.
@@ -155,7 +160,8 @@ pub(crate) fn limiting_hosts(events: &[StepEvent]) -> Vec<Warning> {
     client_hosts(events).filter(|host| !throttled::is_host(host)).filter_map(fault).collect()
 }
 
-/// Share of the common window from which a step is invalid. It is the same as for a CPU quota.
+/// Largest accepted share of the common window for which the client stood still. It is the same as
+/// for a CPU quota.
 const PAUSE_LIMIT: f64 = 0.02;
 /// Share from which a pause is reported.
 const PAUSE_REPORTED: f64 = 0.005;
@@ -175,7 +181,7 @@ fn stood_still(step: &StepRecord) -> Option<(f64, f64)> {
     Some((seconds, (seconds / window.seconds()).min(1.0)))
 }
 
-/// Why the step must not be used; `None` when the client was at work.
+/// Why the step must not be used, if the client stood still for too long; `None` otherwise.
 pub(crate) fn pause_fault(step: &StepRecord) -> Option<Warning> {
     let (seconds, share) = stood_still(step).filter(|(_, share)| *share > PAUSE_LIMIT)?;
     Some(

@@ -1,4 +1,4 @@
-//! Whether a step's figures may be used, and why not.
+//! Judges whether a step's figures may be used, and says why not.
 
 pub(crate) mod client;
 pub(crate) mod operations;
@@ -39,7 +39,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
     match &step.damaged {
         Some(damage) => reasons.push(damaged(damage)),
         // Where lines are missing, sums must disagree and would only repeat the damage.
-        None => reasons.extend(account_faults(step)),
+        None => reasons.extend(count_faults(step)),
     }
     reasons.extend(client::pause_fault(step));
     reasons.extend(throttled::faults(step));
@@ -59,13 +59,13 @@ fn end_message(step: &StepRecord) -> Option<&str> {
 }
 
 /// What is wrong with the operations. Where files are incomplete, only that is reported.
-fn account_faults(step: &StepRecord) -> Vec<Warning> {
+fn count_faults(step: &StepRecord) -> Vec<Warning> {
     let missing = record_integrity::faults(step);
     if missing.is_empty() { accounting_faults(&step.intervals) } else { missing }
 }
 
-/// The reasons that the record calls invalid, and content checks that failed. Directly before such
-/// a check the record has a text that says the same.
+/// The reasons in the record's `invalid` events, and content checks that failed. Directly before
+/// such a check, the record has an `invalid` event that says the same.
 fn recorded(events: &[StepEvent]) -> Vec<Warning> {
     let mut reasons = Vec::new();
     for (at, event) in events.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Checks of a step's operations: whether rate and times agree, whether the window began with a
+//! Checks a step's operations: whether rate and times agree, whether the window began with a
 //! backlog, whether operations failed, and whether queries got the same answers as for the base.
 //!
 //! Little's law says that connections = rate × mean time of an operation. Each connection of a
@@ -7,9 +7,11 @@
 //! lost.
 //!
 //! An open loop that begins its window with operations left waiting by the warm-up has the response
-//! times of that queue, and not of the load that was asked for. A rate and percentiles over only
-//! those operations that a server did answer make it look better. Where answers differ, it is not
-//! known which is wrong, and the two times must not be compared as if they were for the same query.
+//! times of that queue, and not of the load that was asked for.
+//!
+//! Where many operations failed, a rate and percentiles over only those that the server did answer
+//! make it look better. Where answers differ, it is not known which is wrong, and the two times
+//! must not be compared as if they were for the same query.
 
 use dbdyno_record::{ErrorClass, StepEvent};
 
@@ -85,7 +87,8 @@ pub(crate) fn backlog_fault(step: &WindowSummary<'_>, kind: &KindResult) -> Opti
     })
 }
 
-/// Share of a step's operations that may fail. Its p99 is then still that of nearly all of them.
+/// Share of a step's operations that may fail. The step's p99 is then still that of nearly all of
+/// them.
 const MOST_FAILED_SHARE: f64 = 0.01;
 
 /// Why the step's figures must not be used, if the server refused too many operations of `kind`.

@@ -1,5 +1,5 @@
-//! Check that a step's files hold all that was done: intervals without gap and overlap up to the
-//! window's end, as many operations as the connections say that they sent, and a time for each
+//! Checks that a step's files hold all that was done: intervals without gap or overlap up to the
+//! window's end, as many operations as the connections report that they sent, and a time for each
 //! answered operation.
 //!
 //! No other check would find a line that is lost or doubled: in a closed loop, what is due in an
@@ -77,7 +77,7 @@ fn connections_fault(step: &StepRecord) -> Option<Warning> {
 }
 
 /// The first place where the intervals of one client and kind leave something out or hold it twice,
-/// with its begin and end in microseconds.
+/// with its beginning and end in microseconds.
 ///
 /// The intervals' order in the file says nothing: a blocked thread may write seconds after later
 /// ones.
@@ -107,8 +107,8 @@ pub(crate) fn times_fault(
     if !step.events.iter().any(|event| matches!(event, StepEvent::ConnectionEnded { .. })) {
         return None;
     }
-    // The rule is the same for both, so that an interval that straddles the window's edge is on the
-    // same side.
+    // The rule is the same for intervals and histograms, so that both count or leave out one that
+    // straddles the window's edge.
     let intervals = kind.intervals.0.iter();
     let inside = intervals.filter(|interval| counts_in(step.window, interval.from_us, interval.to_us));
     let done: u64 = inside.map(|interval| interval.done).sum();

@@ -13,8 +13,9 @@ use crate::window::Span;
 use crate::window::counters::change;
 use crate::window::cpu::client_hosts;
 
-/// Share of the common window from which a step is invalid. It is the usual margin: a step that was
-/// held up for longer may differ from another by the margin through its quota alone.
+/// Largest accepted share of the common window for which a group is throttled. It is the usual
+/// margin: a step that was held up for longer may differ from another by the margin through its
+/// quota alone.
 const LIMIT: f64 = 0.02;
 /// Share from which throttling is reported.
 const REPORTED: f64 = 0.005;

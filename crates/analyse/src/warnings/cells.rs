@@ -1,9 +1,9 @@
-//! Warnings about a run's cells: those that failed, did not end, did not run or were repeated, and
-//! those of runs that were stopped and resumed (how often, where, and which blocks have cells from
-//! more than one session).
+//! Warns about cells that failed, did not end, did not run or were repeated, and about runs that
+//! were stopped and resumed: how often, where, and which blocks have cells from more than one
+//! session.
 //!
 //! A ratio is formed within a block, so that what changes from hour to hour affects both of its
-//! sides. In a block that was cut off it does not.
+//! sides. In a block that was interrupted and resumed, it may affect only one.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn lost_records(run: &Run) -> Vec<Warning> {
         let is_there = |name: &String| cell.steps.iter().any(|step| step.name == *name);
         let is_restore =
             |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "restore");
-        // Servers that stay up were loaded in an earlier block.
+        // Servers that stay up from block to block were loaded in an earlier block.
         let stays_up = run.manifest.plan.design == Design::Alternate;
         let is_restored = !cell.steps.is_empty() && (stays_up || cell.events.iter().any(is_restore));
         let steps = run.steps_of(id).unwrap_or(&workload.steps);
@@ -125,8 +125,8 @@ fn beginning(message: &str) -> String {
     }
 }
 
-/// One invocation of dbdyno on the plan: the first one, then one for each time that the run was
-/// resumed.
+/// Number of a session, which is one invocation of dbdyno on the plan. The first is 0, and each
+/// time that the run was resumed adds one.
 type SessionIndex = usize;
 
 pub(crate) fn session_warnings(run: &Run) -> Vec<Warning> {
@@ -135,7 +135,7 @@ pub(crate) fn session_warnings(run: &Run) -> Vec<Warning> {
     if resumes == 0 {
         return Vec::new();
     }
-    let mut all = vec![Warning::new(Code::Resumed).at_all(whereabouts(run)).with("times", resumes)];
+    let mut all = vec![Warning::new(Code::Resumed).at_all(resumed_blocks(run)).with("times", resumes)];
     let mut blocks: BTreeMap<u32, BTreeMap<SessionIndex, Vec<&str>>> = BTreeMap::new();
     for (cell, (session, at)) in begun(run) {
         blocks.entry(cell.block).or_default().entry(session).or_default().push(at);
@@ -168,8 +168,8 @@ fn begun(run: &Run) -> BTreeMap<&CellId, (SessionIndex, &str)> {
     begun
 }
 
-/// The place where the run went on, for each time that it was resumed.
-fn whereabouts(run: &Run) -> Vec<String> {
+/// The blocks in which the run went on when it was resumed.
+fn resumed_blocks(run: &Run) -> Vec<String> {
     let mut blocks: Vec<u32> = Vec::new();
     let mut is_next = false;
     for event in &run.events {

@@ -1,5 +1,5 @@
-//! All warnings that a reader needs before any number, worst first. Each rule is a function; most
-//! are in files here, by subject.
+//! Finds all warnings that a reader needs before any number, worst first. Each rule is a function.
+//! Most rules are in the files of this folder, by subject.
 
 mod cells;
 mod host;
@@ -203,8 +203,8 @@ fn recorded(run: &Run) -> Vec<Warning> {
     reported.into_iter().map(warning).collect()
 }
 
-/// Whether a warning no longer holds, which says that a resumed run would not repeat the load of a
-/// cell. A later session had to repeat it, and the load is in the cell then.
+/// Whether a warning no longer holds. The warning says that a resumed run does not repeat the load
+/// of a cell. Where a later session had to repeat the load after all, the load is in the cell.
 fn is_over(run: &Run, text: &str) -> bool {
     run.cells.iter().find(|cell| is_load_kept(text, &cell.id)).is_some_and(|cell| {
         let workload = run.manifest.workloads.iter().find(|workload| workload.name == cell.id.workload);
@@ -213,8 +213,8 @@ fn is_over(run: &Run, text: &str) -> bool {
     })
 }
 
-/// A warning with the step in which sampling cost most, among those in which it cost more than it
-/// may.
+/// A warning with the step in which sampling cost most, among the steps in which it cost more than
+/// the limit.
 fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<Warning> {
     let over = judged_runs(workloads).filter_map(|found| {
         let share = found.run.cost.sampler_core_share.filter(|share| *share > SAMPLER_CORE_SHARE_LIMIT)?;

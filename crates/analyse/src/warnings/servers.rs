@@ -1,8 +1,12 @@
-//! Warnings about servers: connections that the variants did not encrypt in the same way, binary
-//! logs whose syncs are not counted, servers that did not come to rest before they were measured,
-//! steps that should begin with empty caches and read nothing from storage, because something had
-//! filled the caches again, and caches that answer queries in place of the engine. Times and rates
-//! are then the cache's, even where all variants have one.
+//! Warns about servers:
+//!
+//! * The variants did not encrypt their connections in the same way.
+//! * A binary log is synced without being counted.
+//! * A server did not come to rest before it was measured.
+//! * A step that should begin with empty caches read nothing from storage, because something had
+//!   filled the caches again.
+//! * A cache answered queries in place of the engine. Times and rates are then the cache's, even
+//!   where all variants have one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +44,7 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
     }
 }
 
-/// A warning, because encryption that differs between variants is a part of every difference
+/// A warning where the variants' encryption differs, because it is then a part of every difference
 /// between them.
 pub(crate) fn encryption_warning(run: &Run) -> Option<Warning> {
     // A variant that never had a connection was not encrypted in any way.
@@ -94,7 +98,7 @@ pub(crate) fn uncounted_syncs_warning(run: &Run) -> Option<Warning> {
 }
 
 /// Why the server was not quiet when its time to settle was over, from the `details` of a cell's
-/// `work` event. `None` when it was quiet, and for work that does not wait for it.
+/// `work` event. `None` when the server was quiet, and for work that does not wait for it to be.
 pub fn restless(details: &Map<String, Value>) -> Option<Warning> {
     let settling = settling(details).filter(|settling| !settling.quiet)?;
     let last = settling.samples.last();
@@ -111,7 +115,7 @@ fn settling(details: &Map<String, Value>) -> Option<Settling> {
     Settling::deserialize(details.get(SETTLING)?).ok()
 }
 
-/// One warning per variant: the first cell that did not settle, and how many there are.
+/// One warning per variant, with the first cell that did not settle and the number of such cells.
 pub(crate) fn settling_warnings(run: &Run) -> Vec<Warning> {
     let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, Warning)>> = BTreeMap::new();
     for cell in &run.cells {
@@ -131,7 +135,8 @@ pub(crate) fn settling_warnings(run: &Run) -> Vec<Warning> {
     by_variant.into_values().filter_map(warning).collect()
 }
 
-/// One warning per variant and step, with its blocks.
+/// One warning per variant and step that should have been cold and read nothing from storage, with
+/// the blocks in which it did.
 pub(crate) fn cold_warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let mut found = Vec::new();
     for workload in workloads {
@@ -139,7 +144,7 @@ pub(crate) fn cold_warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Wa
         let Some(cold) = info.and_then(|info| info.options.get("cold")) else { continue };
         // Steps that load or build read what they have just written.
         let steps = workload.steps.iter().filter(|step| step.headline_class == OperationClass::Query);
-        for step in steps.filter(|step| holds(cold, &step.name)) {
+        for step in steps.filter(|step| includes(cold, &step.name)) {
             for variant in &step.variants {
                 let blocks: Vec<u32> = valid(&variant.runs)
                     .filter(|run| run.cost.server_read_kib == Some(0.0))
@@ -155,9 +160,9 @@ pub(crate) fn cold_warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Wa
     found
 }
 
-/// Whether the workload's option `cold` includes the step. It stands for all measured steps, or for
-/// those that it names.
-fn holds(cold: &Value, step: &str) -> bool {
+/// Whether the workload's option `cold` includes the step. The option stands for all measured
+/// steps, or for those that it names.
+fn includes(cold: &Value, step: &str) -> bool {
     match cold {
         Value::Bool(all) => *all,
         Value::Array(names) => names.iter().any(|name| name.as_str() == Some(step)),
@@ -165,11 +170,11 @@ fn holds(cold: &Value, step: &str) -> bool {
     }
 }
 
-/// A repeated query that is this many times faster than its first execution was not executed: warm
-/// pages save reads, but not the work on the rows.
+/// A repeated query that is this many times faster than its first execution was answered by a
+/// cache. Warm pages save reads, but not the work on the rows.
 const TIMES_FASTER: f64 = 100.0;
 
-/// Warnings for the variants for which `is_asked` holds.
+/// Warnings about caches that answer queries, for the variants for which `is_asked` holds.
 pub(crate) fn cache_warnings(
     run: &Run,
     workloads: &[WorkloadFindings],
@@ -181,7 +186,8 @@ pub(crate) fn cache_warnings(
     cached.into_iter().chain(repeated_queries(workloads, is_asked)).collect()
 }
 
-/// One warning for all queries whose repetitions were not executed. It names the clearest case.
+/// One warning for all runs with a query whose repetitions a cache answered. It names the clearest
+/// case.
 fn repeated_queries(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> bool) -> Option<Warning> {
     let runs = valid_runs(workloads).filter(|found| is_asked(&found.variant.variant));
     let all: Vec<(f64, String)> =
@@ -192,7 +198,7 @@ fn repeated_queries(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> b
 }
 
 /// How many times faster a query's repetitions were than its first execution, for the query with
-/// the largest factor; `None` where all were executed.
+/// the largest factor; `None` where no query reaches [`TIMES_FASTER`].
 fn times_faster(executions: &[Execution]) -> Option<f64> {
     let mut by_query: BTreeMap<(u32, &str), Vec<&Execution>> = BTreeMap::new();
     for execution in executions.iter().filter(|execution| !execution.cut_off) {
@@ -264,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_tell_is_named_with_what_to_do() {
+    fn a_server_that_does_not_count_syncs_of_its_binary_log_is_named() {
         let with = |key: &str| {
             let mut step = read_write_step();
             let samples = [(0, vec![0, 1]), (2_500_000, vec![20, 21])];

@@ -1,9 +1,12 @@
-//! Warnings about steps: runs that are not used, grouped by reason, because a reason that a hundred
-//! runs share is reported once; steps that were too short for a verdict, with few operations in the
-//! window or connections without an answer; writes that changed no row, such as deletes of rows
-//! that are gone and updates to values that are already there, which cost less, and of which a
-//! server that wrote faster before has more; and a control (the base against itself) that shows a
-//! difference.
+//! Warns about steps:
+//!
+//! * Runs are not used. They are grouped by reason, so that a reason that a hundred runs share is
+//!   reported once.
+//! * Steps were too short for a verdict, with few operations in the window or connections without
+//!   an answer.
+//! * Writes changed no row, such as deletes of rows that are gone and updates to values that are
+//!   already there. They cost less, and a server that wrote faster before has more of them.
+//! * The control (the base against itself) shows a difference.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -82,7 +85,7 @@ impl SharedCause<'_> {
     }
 }
 
-/// One warning for all such runs. It names the worst.
+/// One warning for all runs with too few operations for a verdict. It names the worst.
 pub(crate) fn short_step_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short: Vec<_> = runs.filter_map(|found| Some((found.run.too_few?, found))).collect();
@@ -100,10 +103,10 @@ fn short_step_warning((few, found): &(TooFewOperations, RunOfStep<'_>), runs: us
         .with("seconds", few.enough_seconds)
 }
 
-/// Share of a step's writes from which they are reported.
+/// Share of a step's writes above which writes that changed no row are reported.
 const REPORTED_SHARE: f64 = 0.05;
 
-/// Lowest and highest share by variant.
+/// Lowest and highest share of writes that changed no row, by variant.
 type Shares<'a> = BTreeMap<&'a str, VariantShare>;
 
 /// One warning per step in which too many writes changed no row in any of its runs.
@@ -130,7 +133,7 @@ pub(crate) fn empty_write_warnings(workloads: &[WorkloadFindings]) -> Vec<Warnin
     steps.into_iter().map(warning).collect()
 }
 
-/// Share among all writes in a step's operations.
+/// Share of writes that changed no row, among all writes in a step's operations.
 fn empty_share(found: &RunOfStep<'_>) -> Option<f64> {
     let kind = found.run.kind(&found.step.headline_kind)?;
     let writes = kind.statements.iter().filter(|statement| is_write(&statement.statement));
@@ -138,8 +141,8 @@ fn empty_share(found: &RunOfStep<'_>) -> Option<f64> {
     (count > 0).then(|| empty as f64 / count as f64)
 }
 
-/// Whether a statement counts as a write. Scripts count statements by what they did, not by what
-/// they are.
+/// Whether a statement counts as a write. In scripts, statements are counted under names for what
+/// they did, and not for what they are.
 fn is_write(statement: &str) -> bool {
     const OF_SCRIPTS: [&str; 2] = ["write", "unchanged"];
     let class = StatementClass::of(statement);

@@ -1,5 +1,5 @@
-//! A stretch of a step's time, from one moment to another, and how much a counter rose in it. The
-//! two samples that lie nearest to the stretch's edges tell it.
+//! Computes how much a counter rose in a stretch of a step's time (a [`Span`]), from the two
+//! samples nearest to the stretch's edges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -45,10 +45,10 @@ impl CounterChange {
 ///
 /// It is `None` when the source or one of the keys was not sampled, when both edges have the same
 /// nearest sample, or when the server's process ended in the window. It is `None` too when a
-/// counter went back, because its server was restarted. For a server's own counters every sample in
+/// counter fell, because its server was restarted. For a server's own counters every sample in
 /// between is checked, because the counter may have passed its old value again. The kernel's
-/// counters are checked at the edges only: its time of waiting for IO goes back a little now and
-/// then.
+/// counters are checked at the edges only, because the time of waiting for IO falls a little now
+/// and then.
 pub(crate) fn change(
     counters: &Counters,
     source: &str,
@@ -121,8 +121,8 @@ pub(crate) fn change_reported_late(counters: &Counters, keys: &[&str]) -> Option
 
 pub(crate) const SECOND_US: u64 = 1_000_000;
 
-/// Both ends are in microseconds since the step's barrier. Counter samples may lie before the
-/// barrier.
+/// A stretch of a step's time. Both ends are in microseconds since the step's barrier. They may be
+/// negative, because counter samples may lie before the barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from_us: i64,
@@ -146,7 +146,7 @@ impl Span {
         if self.seconds() > 0.0 { amount / self.seconds() } else { 0.0 }
     }
 
-    /// The time that two spans have in common; of length zero when they do not meet.
+    /// The time that two spans have in common. Its length is zero when they do not meet.
     pub(crate) fn overlap(self, other: Self) -> Self {
         let from_us = self.from_us.max(other.from_us);
         Self { from_us, to_us: self.to_us.min(other.to_us).max(from_us) }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_counts_its_time_anew_was_restarted_however_much_it_counted_since() {
+    fn a_server_whose_uptime_begins_again_was_restarted_however_much_it_counted_since() {
         let samples = [(0, vec![50, 100]), (1_000_000, vec![51, 200]), (2_000_000, vec![1, 900])];
         let counters = series(STATUS, &["Uptime", "Queries"], &samples);
         let until = |to_us| change(&counters, STATUS, &["Queries"], Span::new(0, to_us));

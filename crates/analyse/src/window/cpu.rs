@@ -1,10 +1,13 @@
-//! CPU time in a step's window: what other programs took on the CPUs that server and client may
-//! use, how long the load client's threads ran or waited for a CPU, what a busy-polling client
-//! spent on polls that found no answer, and what each of several client hosts measured of its own.
+//! Computes CPU times in a step's window:
+//!
+//! * what other programs took on the CPUs that server and client may use,
+//! * how long the load client's threads ran or waited for a CPU,
+//! * what a busy-polling client spent on polls that found no answer,
+//! * what each of several client hosts measured of its own.
 //!
 //! A load thread serves its connections one after the other. While it is on a CPU, or waits for
-//! one, an answer that arrives waits for the thread and not for the server. Polls that find no
-//! answer are not work, so figures for client CPU leave them out.
+//! one, an answer that arrives waits for the thread, and its time is not the server's. Polls that
+//! find no answer are not work, so figures for client CPU leave them out.
 
 use dbdyno_record::{ClientHost, StepEvent};
 
@@ -30,7 +33,8 @@ pub(crate) struct CpuShares {
     pub(crate) foreign_us: f64,
     /// CPU time of server and client.
     pub(crate) own_us: f64,
-    /// What the CPUs of server or client could have given, whichever of the two has fewer CPUs.
+    /// CPU time that the CPUs of server or client could have given, whichever of the two has fewer
+    /// CPUs.
     pub(crate) capacity_us: f64,
 }
 
@@ -42,8 +46,9 @@ impl CpuShares {
     }
 }
 
-/// `None` where it was not sampled. `None` also for someone else's server that cannot be seen: if
-/// it is on this host, its CPU time is not foreign.
+/// The CPU time of server, client and other programs in the window. `None` where it was not
+/// sampled, and for someone else's server that cannot be seen: if that is on this host, its CPU
+/// time is not foreign.
 pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
@@ -93,7 +98,7 @@ fn fewest_cpus(step: &WindowSummary<'_>) -> u32 {
     about.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(step.cpus)
 }
 
-/// What ran on the CPUs of server and client: programs first, then interrupts.
+/// CPU time on the CPUs of server and client: that of programs first, then that of interrupts.
 fn ours(step: &WindowSummary<'_>, over: Span) -> Option<[f64; 2]> {
     let value = |key| Some(step.change_over("host", &[key], over)?.value);
     Some([value("our_cpus_programs_us")?, value("our_cpus_interrupts_us")?])
@@ -152,8 +157,8 @@ impl BusiestThread {
     }
 }
 
-/// `None` where load threads were not sampled. `None` also where the database works in these
-/// threads, because they are the server then.
+/// The load thread that had work to do for most of the window. `None` where load threads were not
+/// sampled, and where the database works in these threads, because they are then the server.
 pub(crate) fn busiest_thread(step: &WindowSummary<'_>) -> Option<BusiestThread> {
     of_threads(step).into_iter().max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
 }
@@ -213,7 +218,7 @@ pub(crate) fn host_busy(step: &WindowSummary<'_>) -> Option<CounterChange> {
     Some(without_polls(step, step.change("host", &HOST_BUSY)?))
 }
 
-/// Share of the load threads' CPU time that was spent on such polls.
+/// Share of the load threads' CPU time that was spent on polls that found nothing.
 pub(crate) fn polling_share(step: &WindowSummary<'_>) -> Option<f64> {
     let polled = polled(step, step.window)?;
     let cpu = step.change("load", &["cpu_us"]).filter(|cpu| cpu.value > 0.0)?;

@@ -1,4 +1,4 @@
-//! Operations, rows and times of one kind of operation in the common window.
+//! Sums up the operations, rows and times of one kind of operation in the common window.
 
 use std::collections::BTreeMap;
 
@@ -166,7 +166,7 @@ pub(crate) struct Tally {
     pub(crate) service_max_us: u64,
     /// Sum of service times, prorated like `operations`.
     pub(crate) service_sum_us: f64,
-    /// Sum of cycle times as the record has it, prorated.
+    /// Sum of cycle times as the record has it, prorated in the same way.
     pub(crate) cycle_sum_us: f64,
     /// How long connections were lost, summed over all of them and prorated.
     pub(crate) down_us: f64,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_without_an_answer_has_no_greatest_time() {
+    fn a_second_without_an_answer_has_no_longest_time() {
         let timed = |second: u64, client, done, max_us| Interval {
             service_max_us: max_us,
             response_max_us: max_us + 5,

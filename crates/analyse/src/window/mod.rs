@@ -18,7 +18,7 @@ pub(crate) use counters::{SECOND_US, Span, covered_us};
 /// A step with fewer operations than this is one piece of work, or a few: an index build, or one
 /// scan per connection.
 const MIN_OPERATIONS: f64 = 10.0;
-/// Where fewer are answered per second on average, a whole second's count is single answers.
+/// With fewer answers per second on average, a whole second has too few answers for a rate.
 const MIN_PER_SECOND: f64 = 10.0;
 
 /// A window with fewer operations than this decides nothing. The rate of n operations of random
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_with_less_than_twenty_operations_or_one_per_connection_decides_nothing() {
+    fn a_window_with_fewer_than_twenty_operations_or_one_per_connection_decides_nothing() {
         let found = |connections: usize, scan_us: u64| {
             summary(&scan_step(&vec![(scan_us, 1); connections], (0, 10_000_000))).too_few()
         };
