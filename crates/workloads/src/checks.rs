@@ -1,5 +1,5 @@
-//! Checks of tables, which compare numbers from the database with those that must be there, and checks
-//! that a plan writes itself: a statement, and what the database must answer.
+//! Checks of tables compare numbers from the database with those that must be there. A plan can
+//! write checks of its own, which are a statement and what the database must answer.
 
 use std::time::Instant;
 
@@ -22,7 +22,8 @@ pub(crate) fn check(table: impl Into<String>, parts: Vec<CheckPart>, began: Inst
     Check { table: table.into(), parts, duration_us }
 }
 
-/// Returns the numbers in the only row of `sql`, with 0 for NULL. `work` is what they are needed for.
+/// Returns the numbers in the only row of `sql`, with 0 for NULL. An error names `work`, for which
+/// they are needed.
 pub(crate) async fn numbers<const N: usize>(
     session: &mut AnySession,
     sql: &str,
@@ -69,13 +70,14 @@ pub struct SqlCheck {
     pub at: CheckAt,
 }
 
-/// Returns the first check that asks for nothing.
+/// Returns the mistake of a check that has no statement.
 pub(crate) fn problem(checks: &[SqlCheck]) -> Option<Mistake> {
     let is_empty = checks.iter().any(|check| check.sql.trim().is_empty());
     first_problem([(is_empty, "checks", "a check has no sql: write the statement to send")])
 }
 
-/// Makes the checks that hold before a step.
+/// Makes the checks that must hold before a step. The first one that fails is an error, because the
+/// step would measure other data.
 pub(crate) async fn before(
     context: &Context,
     checks: &[SqlCheck],
@@ -97,13 +99,13 @@ pub(crate) async fn before(
     Ok(Some(Work::new("checks before", began.elapsed(), Map::new())))
 }
 
-/// Makes the checks that hold after a step.
+/// Makes the checks that must hold after a step.
 pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Result<Vec<Check>> {
     compared(checks.iter().filter(|check| check.at != CheckAt::Before), session).await
 }
 
-/// Sends each statement and compares its answer. Figures of a check are numbers, so a text that differs
-/// is recorded as 0 where 1 is expected.
+/// Sends each statement and compares its answer. A check records numbers, so a comparison of texts
+/// is recorded as 1 where they are equal and 0 where they differ, and 1 is expected.
 async fn compared(list: impl Iterator<Item = &SqlCheck>, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut done = Vec::new();
     for sql_check in list {

@@ -1,6 +1,6 @@
-//! A task's database session. It is opened late, turns errors into the engine's, and measures look-ups.
-//! [`StatementsTask`] sends statements one after the other, and `any_task` makes tasks of several kinds
-//! one type.
+//! A task's database session. A new one is not open yet. It turns database errors into those of the
+//! load engine, and times look-ups. [`StatementsTask`] sends statements one after the other, and
+//! `any_task` makes one type of several kinds of tasks.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use dbdyno_db::{
 use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 use dbdyno_record::ErrorClass;
 
-/// How often a look-up is tried. Look-ups happen outside the engine's own retries.
+/// How often a look-up is tried. The load engine retries operations, but not look-ups.
 const LOOKUP_RETRIES: u32 = 100;
 
 #[derive(Debug)]
@@ -48,8 +48,8 @@ impl Connection {
         self.take(self.database_server.connect_to_stream(self.kind).await)
     }
 
-    /// Keeps the opened session, without a limit on its statements. How long a statement of a step
-    /// takes is what is measured.
+    /// Keeps the opened session, and removes the time limit from its statements, because a step
+    /// measures how long its statements take.
     fn take(&mut self, opened: Result<AnySession, DbError>) -> Result<(), Failure> {
         let mut session = opened.map_err(failure)?;
         session.limit_statements(None);
@@ -85,7 +85,7 @@ impl Connection {
         self.session()?.rows(sql).await.map_err(failure)
     }
 
-    /// Returns the rows of `sql`, or `None` when the server was made to end it after `limit`.
+    /// Returns the rows of `sql`, or `None` when the statement was ended after `limit`.
     pub(crate) async fn rows_within(
         &mut self,
         sql: &str,
@@ -129,8 +129,8 @@ impl Connection {
             Err(failure) => Err(failure),
         };
         if outcome.is_err() {
-            // A full disk has ended the transaction already. A refused ROLLBACK shows with the next
-            // BEGIN.
+            // A refused ROLLBACK is no error here. A full disk has ended the transaction already,
+            // and otherwise the refusal shows with the next BEGIN.
             let _ = self.query(b"ROLLBACK").await;
         }
         outcome
@@ -180,19 +180,22 @@ impl Connection {
     }
 }
 
-/// Returns an answer to a statement that changes rows.
+/// Returns what an operation did whose statement changes rows. Its rows are those that were
+/// changed.
 pub(crate) fn changed(answer: Answer) -> Done {
     Done { rows: answer.affected, received_bytes: answer.bytes }
 }
 
-/// Returns an answer to a statement that fetches rows.
+/// Returns what an operation did whose statement fetches rows. Its rows are those that were
+/// fetched.
 pub(crate) fn fetched(answer: Answer) -> Done {
     Done { rows: answer.rows, received_bytes: answer.bytes }
 }
 
-/// Returns what the failure of a statement means without which later steps cannot do. The step ends,
-/// whatever the plan says about lost connections. What became of the statement is not known, and steps
-/// without an index would be other steps. Only what the server asks to send again is sent again.
+/// Returns what a failure means for a statement that later steps cannot do without, such as one
+/// that builds an index. The step ends, even if the plan says to go on after lost connections,
+/// because the outcome of the statement is not known. Only a statement that the server asks to send
+/// again is sent again.
 pub(crate) fn indispensable(failure: Failure) -> Failure {
     match failure.class {
         ErrorClass::Retry => failure,
@@ -200,9 +203,9 @@ pub(crate) fn indispensable(failure: Failure) -> Failure {
     }
 }
 
-/// Returns what the failure of a statement of the load means. It is the same as for [`indispensable`],
-/// because rows that all later steps work on are missing, or may be missing where the connection was
-/// lost.
+/// Returns what the failure of a statement of the load means. It is decided as in
+/// [`indispensable`], because rows that all later steps work on are missing, or may be missing
+/// where the connection was lost.
 pub(crate) fn of_load(failure: Failure) -> Failure {
     let failure = match failure.class {
         ErrorClass::Lost => {
@@ -214,12 +217,12 @@ pub(crate) fn of_load(failure: Failure) -> Failure {
     indispensable(failure)
 }
 
-/// Returns a failure that ends a step, with a message of our own.
+/// Returns a failure that ends a step. Its message is from dbdyno and not from the server.
 pub(crate) fn fatal(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Fatal, "", message)
 }
 
-/// Does what [`fatal`] does, for a script that is wrong. Every further run of it would fail too.
+/// Does what [`fatal`] does, for a script that is wrong. Running it again would only fail again.
 pub(crate) fn of_script(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Fatal, "script", message)
 }
@@ -338,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_up_that_only_meets_locks_tells_the_last_and_what_to_look_for() {
+    fn a_look_up_that_only_meets_locks_names_the_last_error_and_what_to_look_for() {
         let last = DbError::new(Class::Retry, "1205", "Lock wait timeout exceeded");
         let Failure { class, message, .. } = locked_out("min_id", &last);
         assert_eq!(class, ErrorClass::Fatal);
@@ -346,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steps_need_is_sent_again_or_ends_the_step() {
+    fn a_statement_that_steps_need_is_sent_again_or_ends_the_step() {
         let class_of = |class| {
             let message = "no space".to_owned();
             indispensable(Failure { class, code: "1878".to_owned(), message }).class
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_sent_again_or_ends_and_says_what_a_lost_connection_took() {
+    fn a_load_is_sent_again_or_ends_the_step_and_says_that_rows_were_on_their_way() {
         let failed = |class| {
             let failure = Failure { class, code: "2013".to_owned(), message: "it was closed".to_owned() };
             let Failure { class, message, .. } = of_load(failure);

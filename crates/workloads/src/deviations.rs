@@ -1,5 +1,5 @@
-//! Deviations of workloads from their originals. They are rows of `deviations.toml` that hold with some
-//! options, and what the whole plan decides.
+//! Deviations of workloads from their originals. Some come from a workload's options and are rows
+//! of `deviations.toml`. The others come from what the whole plan decides.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::settle::{Settle, SettleAfter, SettleWait};
 /// Rows that several workloads have.
 const SHARED: &str = include_str!("deviations.toml");
 
-/// What a plan decides in addition to a workload's options, as far as the originals do otherwise.
+/// What a plan decides around a workload, where its original may do something else.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Surroundings {
     /// Rest between two cells.
@@ -24,7 +24,7 @@ pub struct Surroundings {
     pub on_socket: Option<String>,
 }
 
-/// What surrounds the steps of an original, as far as a plan decides otherwise.
+/// What an original does around its steps, where a plan may decide something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
     /// The original's rest between two builds of servers, as a time and in words.
@@ -55,7 +55,7 @@ pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DeviationRow {
-    /// Name of a row that several workloads have. It replaces the three texts.
+    /// Name of a row that several workloads have. It replaces `topic`, `original` and `here`.
     shared: String,
     pub(crate) topic: String,
     /// Whether the deviation is due to the workload's tables, and so also holds for other workloads
@@ -64,10 +64,11 @@ pub(crate) struct DeviationRow {
     original: String,
     /// The text about this workload, in which `{option}` is the value of an option.
     here: String,
-    /// The row holds where each of these options has this value, or one of these. `""` also means an
-    /// option that is not set.
+    /// The row holds where each of these options has the value given here, or one of a list of
+    /// values. `""` also means an option that is not set.
     when: Map<String, Value>,
-    /// The row holds where none of these options has this value, or one of these.
+    /// The row holds where none of these options has the value given here, or one of a list of
+    /// values.
     unless: Map<String, Value>,
 }
 
@@ -127,7 +128,8 @@ pub(crate) fn of_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation
     holding(&rows(text, "deviation"), options)
 }
 
-/// Does what [`of_rows`] does, for another workload on the same tables.
+/// Returns the rows of a workload's `deviations.toml` that also hold with `options` for another
+/// workload on the same tables.
 pub(crate) fn of_table_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
     let mut all = rows(text, "deviation");
     all.retain(|row| row.of_tables);
@@ -146,9 +148,10 @@ fn holding(all: &[DeviationRow], options: &Map<String, Value>) -> Vec<Deviation>
     list
 }
 
-/// Adds to the values of options how the server is brought to rest, where the original does it in
-/// another way. `rest` says what replaces the original's pause, and `cleans_each` says that cleanup
-/// follows each step that writes. `shown` formats a pause.
+/// Adds two values to those of the options, so that rows of `deviations.toml` can depend on how the
+/// server is brought to rest. `rest` says what replaces the original's pause, and is null where the
+/// pause is the original's. `cleans_each` says whether cleanup follows each step that writes.
+/// `shown` formats a pause.
 pub(crate) fn with_rest(
     mut values: Map<String, Value>,
     settle: &Settle,
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn each_workload_says_that_nothing_rests_until_the_plan_has_the_originals_rest() {
+    fn each_workload_reports_its_rest_unless_it_is_the_originals() {
         let rest = |original: &Original, seconds| {
             let rest = Duration::from_secs(seconds);
             here(original, Surroundings { rest, ..Surroundings::default() }, "rest")
@@ -260,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_name_options_that_there_are() {
+    fn rows_name_options_that_exist() {
         check::<InsertBenchmark>(include_str!("insert_benchmark/deviations.toml"));
         check::<Microbenchmarks>(include_str!("microbenchmarks/deviations.toml"));
         check::<crate::oltp::Oltp>(include_str!("oltp/deviations.toml"));

@@ -1,5 +1,5 @@
-//! Writes short texts of varying length into a buffer without a branch on the length. Over random rows
-//! such branches are mispredicted, and cost more than the digits themselves.
+//! Writes short texts of varying length into a buffer without a branch on the length. For random
+//! rows the processor mispredicts such branches, which costs more than the digits themselves.
 
 /// Appends the first `keep` of `bytes`. It makes a copy of fixed size, then cuts off the rest.
 pub(crate) fn push_part<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], keep: usize) {
@@ -20,10 +20,11 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, value: u32) {
     push_part(out, &text.to_le_bytes(), 8 - leading_zeros);
 }
 
-/// Returns the eight decimal digits of a number below 10^8, one per byte (0 to 9, not characters), with
-/// the first in the lowest byte. The code splits the number in halves, all parts of a word at once: 4 +
-/// 4 digits, then 2 + 2 + 2 + 2, then single ones. It divides by a multiplication and a shift (10,486 /
-/// 2^20 = 1/100 for numbers below 10,000; 103 / 2^10 = 1/10 below 100).
+/// Returns the eight decimal digits of a number below 10^8, one per byte (0 to 9, not characters),
+/// with the first in the lowest byte. The code splits the number in halves three times: into 4 + 4
+/// digits, into 2 + 2 + 2 + 2, and into single digits. Each time it splits all parts of the word at
+/// once. It divides by a multiplication and a shift (10,486 / 2^20 = 1/100 for numbers below
+/// 10,000; 103 / 2^10 = 1/10 below 100).
 pub(crate) fn eight_digits(value: u32) -> u64 {
     let fours = u64::from(value / 10_000) | u64::from(value % 10_000) << 32;
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
@@ -43,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_like_everywhere_else() {
+    fn numbers_are_written_as_the_standard_library_writes_them() {
         let around_powers = (0..=9).flat_map(|power| {
             let power = 10_u32.pow(power);
             [power - 1, power, power + 1]

@@ -1,6 +1,6 @@
-//! What making tables takes: the storage engine that was asked for, indexes on tables that already hold
-//! their rows, and whether a server takes `LOAD DATA LOCAL INFILE`, which MySQL 8.0 and later do not take
-//! by default.
+//! Helps to make tables. It checks that they have the storage engine that was asked for, adds
+//! indexes to tables that already hold their rows, and finds out whether a server takes
+//! `LOAD DATA LOCAL INFILE`, which MySQL 8.0 and later do not take by default.
 
 use std::time::Instant;
 
@@ -13,13 +13,14 @@ use serde_json::json;
 
 use crate::{Context, Error, Result, Work};
 
+/// Whether dbdyno made the tables or found them. It decides what an error about their engine says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Made,
     Found,
 }
 
-/// Makes tables with the statements of each.
+/// Makes tables. Each comes with its statements.
 pub(crate) async fn create_tables(
     context: &Context,
     session: &mut AnySession,
@@ -39,7 +40,8 @@ pub(crate) async fn create_tables(
     Ok(work)
 }
 
-/// Reads the engine of `tables` back and enters it into `work`.
+/// Asks the server for the engine of `tables`, compares it with the one that was asked for, and
+/// enters it into `work`.
 pub(crate) async fn read_back(
     session: &mut AnySession,
     capabilities: &Capabilities,
@@ -61,7 +63,8 @@ pub(crate) async fn read_back(
     Ok(())
 }
 
-/// Adds the primary key of `table`, where it has none yet, and indexes by their names and columns.
+/// Returns statements that add the primary key `key` to `table`, where it has none yet, and
+/// `indexes` by their names and columns.
 pub(crate) fn add_indexes<'a>(
     table: &str,
     key: Option<&str>,
@@ -91,27 +94,28 @@ pub(crate) fn after_columns(own: &str) -> String {
 const ALLOW: &str = "SET GLOBAL local_infile = ON";
 
 /// Returns whether the server of `session` takes the rows that a workload of `plan` streams in this
-/// `form`. It also holds where no workload streams rows in this way.
+/// `form`. The result is also true where no workload streams rows in this way.
 pub async fn takes_streams(plan: &Plan, form: RowStream, session: &mut AnySession) -> Result<bool, DbError> {
     let are_streamed = plan.workload.iter().any(|(_, options)| options.needs().row_streams);
-    Ok(!are_streamed || form != RowStream::LocalInfile || is_on(session).await?)
+    Ok(!are_streamed || form != RowStream::LocalInfile || is_local_infile_on(session).await?)
 }
 
-/// Returns whether the server takes streamed rows. A server without this setting takes them, because
-/// only servers that can stream rows come here.
-async fn is_on(session: &mut AnySession) -> Result<bool, DbError> {
+/// Returns whether `local_infile` is on. A server without this setting counts as on, because only
+/// servers that can take streamed rows are asked.
+async fn is_local_infile_on(session: &mut AnySession) -> Result<bool, DbError> {
     match session.rows("SELECT @@GLOBAL.local_infile").await {
         Err(error) if error.class != Class::Lost => Ok(true),
         answer => Ok(first_i64(&answer?) == Some(1)),
     }
 }
 
-/// Switches the setting on in a server that dbdyno owns. Others were refused before the run.
+/// Switches `local_infile` on in a server that dbdyno owns. Other servers without it were refused
+/// before the run.
 pub(crate) async fn allow_local_infile(context: &Context, session: &mut AnySession) -> Result<Option<Work>> {
     if !context.stores_data() || !context.owned {
         return Ok(None);
     }
-    if is_on(session).await.map_err(Error::during("asking whether local_infile is on"))? {
+    if is_local_infile_on(session).await.map_err(Error::during("asking whether local_infile is on"))? {
         return Ok(None);
     }
     let began = Instant::now();

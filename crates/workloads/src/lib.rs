@@ -33,10 +33,11 @@ pub use summaries::{OperationSummary, StepSummary, WorkloadSummary};
 pub(crate) use workload::planned;
 pub use workload::{AnyWorkload, Boxed, Context, Entry, Explained, Kind, Steps, Tasks, Work, Workload};
 
-/// The result of work outside the clock.
+/// The result of a workload's work outside the measured windows.
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Returns the workload that a plan names. The name may also contain a set-up of it.
+/// Returns the workload that a plan names. The name may end with the name of a set-up, as in
+/// `oltp@small`.
 pub fn kind_of(name: &str) -> Option<&'static dyn Kind> {
     let (workload, _) = dbdyno_plan::name_parts(name);
     ALL.iter().copied().find(|kind| kind.name() == workload)

@@ -1,5 +1,5 @@
-//! Options that several workloads have, and checks of them. Concurrency levels of a sweep are one number
-//! of connections, a list, or a range that doubles, `"1..4096"`.
+//! Options that several workloads have, and checks of options. The concurrency levels of a sweep
+//! are one number of connections, a list, or a range that doubles, such as `"1..4096"`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -58,10 +58,10 @@ impl Verify {
     }
 }
 
-/// Returns the first value that breaks a rule of the plan schema: numbers in their ranges, lists that
-/// are not empty and hold nothing twice, times that are long enough. The schema has these rules from
-/// the option's own declaration, so no workload checks them again. Tables within lists and maps are not
-/// checked.
+/// Returns the first value that breaks a rule of the plan schema: numbers in their ranges, lists
+/// that are not empty and hold nothing twice, times that are long enough. The schema takes these
+/// rules from the option's declaration, so no workload checks them again. Tables within lists and
+/// maps are not checked.
 pub(crate) fn schema_problem<T: JsonSchema + Values>(options: &T) -> Option<Mistake> {
     let schema = schema_for!(T).to_value();
     let (key, message) = table_problem(&schema, &options.values(), "", &schema["$defs"])?;
@@ -88,7 +88,8 @@ fn table_problem(
     })
 }
 
-/// Returns the schema behind a reference. Where there are several, it is the one for such a value.
+/// Returns the schema behind a reference. Where there are several schemas, it is the one that fits
+/// the type of `value`.
 fn schema_of<'a>(schema: &'a Value, value: &Value, tables: &'a Value) -> &'a Value {
     if let Some(table) = schema["$ref"].as_str().and_then(|table| table.strip_prefix("#/$defs/")) {
         return schema_of(&tables[table], value, tables);
@@ -158,7 +159,7 @@ fn order(one: &Number, other: &Number) -> Ordering {
     }
 }
 
-/// Formats a number, with `1` also for 1.0.
+/// Formats a number. Both 1 and 1.0 become `1`.
 fn plain(number: &Number) -> String {
     match number.as_f64() {
         Some(value) if number.is_f64() => value.to_string(),
@@ -166,8 +167,9 @@ fn plain(number: &Number) -> String {
     }
 }
 
-/// Returns what a time must be. A step that is shorter than a second has too little to count. Records
-/// are cut at whole seconds, so a warm-up that ends between two would be counted in part.
+/// Returns what the time in `text` must be, or `None` where it is right or `text` is no time. A
+/// step that is shorter than a second has too little to count. Records are cut at whole seconds, so
+/// a warm-up that ends between two would be counted in part.
 fn time_problem(schema: &Value, text: &str) -> Option<String> {
     let time: PlanDuration = serde_json::from_value(Value::from(text)).ok()?;
     let of_step = (schema[STEP_TIME] == true).then_some(1_000);
@@ -178,7 +180,7 @@ fn time_problem(schema: &Value, text: &str) -> Option<String> {
     (schema[WHOLE_SECONDS] == true && time.0.subsec_nanos() != 0).then(|| "whole seconds".to_owned())
 }
 
-/// Returns the first of these cases that is so: its key, and what to write.
+/// Returns the first case whose condition is true: its key, and what to write.
 pub(crate) fn first_problem<const N: usize>(cases: [(bool, &'static str, &str); N]) -> Option<Mistake> {
     let (_, key, message) = cases.into_iter().find(|(is_so, ..)| *is_so)?;
     Some((key, message.to_owned()))
@@ -189,7 +191,8 @@ pub(crate) fn repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
     list.iter().enumerate().find(|(at, value)| list[..*at].contains(value)).map(|(_, value)| value)
 }
 
-/// Refuses table options with `;`. They end up in a statement, and there is only one statement to send.
+/// Refuses table options with `;`. The options become part of a statement, and only one statement
+/// is sent.
 pub(crate) fn table_options_problem(options: &str) -> Option<Mistake> {
     options.contains(';').then(|| {
         ("create_table_options", "create_table_options holds `;`: it is part of one statement".to_owned())
@@ -202,7 +205,7 @@ const HELP: &str =
 /// More connections than a server of any product takes.
 const MOST_CONNECTIONS: u32 = 65_536;
 
-/// Stands for concurrency levels in the schema; plans hold them as a list.
+/// Gives concurrency levels their schema. The options themselves hold them as a list.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLevels;
 
@@ -220,7 +223,7 @@ impl JsonSchema for ConcurrencyLevels {
     }
 }
 
-/// Reads concurrency levels into a list, for a field of serde.
+/// Reads concurrency levels into a list, for `deserialize_with` of serde.
 pub(crate) fn concurrency_levels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
     deserializer.deserialize_any(Levels)
 }
@@ -253,8 +256,8 @@ impl<'de> Visitor<'de> for Levels {
     }
 }
 
-/// Returns the first number, doubled as long as it is below the last, and the last: `"3..20"` is 3, 6,
-/// 12, 20.
+/// Reads a range that doubles. It has the first number, its doubles below the last number, and the
+/// last number: `"3..20"` is 3, 6, 12, 20.
 fn doubled(text: &str) -> Option<Vec<u32>> {
     let (first, last) = text.split_once("..")?;
     let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);

@@ -1,5 +1,5 @@
-//! How a server is brought to rest between load and measurement: by a fixed wait, or until its
-//! state is quiet.
+//! Brings a server to rest between load and measurement: by a fixed wait, or until its state is
+//! quiet.
 
 use std::time::{Duration, Instant};
 
@@ -92,19 +92,19 @@ impl<'de> Deserialize<'de> for SettleWait {
 }
 
 impl Settle {
-    /// Returns what `settle`, or its short form `settle_wait`, asks for: a fixed pause.
+    /// Returns what `settle` asks for, or its short form `settle_wait`, which means a fixed pause.
     pub(crate) fn chosen(settle: Option<&Self>, wait: Option<SettleWait>) -> Self {
         let fixed = |wait| Self { by: SettleBy::Wait, wait, ..Self::default() };
         settle.cloned().unwrap_or_else(|| wait.map_or_else(Self::default, fixed))
     }
 
-    /// After which steps the server is brought to rest. It is `None` where nothing at all is done
-    /// between steps.
+    /// Returns after which steps the server is brought to rest. The result is `None` where nothing
+    /// at all is done between steps.
     pub fn after_steps(&self) -> Option<SettleAfter> {
         (self.by != SettleBy::None).then_some(self.after)
     }
 
-    /// Returns the length of a fixed pause, where the workload's own is `original`.
+    /// Returns the length of a fixed pause. `original` is the length of the workload's own pause.
     pub fn wait_of(&self, original: Duration) -> Duration {
         match (self.by, self.wait) {
             (SettleBy::None, _) => Duration::ZERO,
@@ -113,8 +113,8 @@ impl Settle {
         }
     }
 
-    /// Returns the time that a forecast counts: the pause, or what it takes until `data_bytes` are
-    /// where they stay. It is never more than the cap.
+    /// Returns the time that a forecast counts: the pause, or the time until the server has brought
+    /// `data_bytes` to rest. The latter is never more than the cap.
     pub(crate) fn forecast(
         &self,
         name: &str,
@@ -131,7 +131,8 @@ impl Settle {
         }
     }
 
-    /// Returns what replaces the original's fixed pause, for the record. It is `None` for a pause.
+    /// Returns what replaces the original's fixed pause, for the record. The result is `None` where
+    /// the plan has a pause too.
     pub fn in_place_of_a_pause(&self) -> Option<String> {
         match self.by {
             SettleBy::State => Some(format!("until the server's state is quiet, {} at most", self.cap)),
@@ -140,8 +141,8 @@ impl Settle {
         }
     }
 
-    /// Returns the forecast's text for this rest. `where_it_is` says where it lies, such as `after
-    /// l.i2`.
+    /// Returns the forecast's text for this rest. `where_it_is` says between which steps it lies,
+    /// such as `after l.i2`.
     pub(crate) fn detail(&self, where_it_is: &str) -> String {
         match self.by {
             SettleBy::Wait => format!("cleanup and pause {where_it_is}"),
@@ -181,7 +182,7 @@ pub(crate) async fn cleanup(
 fn rest(plan: &Settle, original: Duration, context: &Context) -> Rest {
     const BYTES_OF_MB: f64 = 1e6;
     match plan.by {
-        // A plan that wants no cleanup does not come here.
+        // Nothing calls this for a plan that wants no cleanup.
         SettleBy::Wait | SettleBy::None => Rest::Wait(plan.wait_of(original)),
         SettleBy::State => Rest::Quiet(Quiet {
             cap: plan.cap.0,
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_as_it_ran_has_the_long_form_only_and_reads_back_as_the_same() {
+    fn a_resolved_plan_has_only_the_long_form_and_reads_back_as_the_same_plan() {
         let first = plan("[workload.insert-benchmark]\nsettle_wait = \"5s\"");
         let text = toml::to_string(&first).expect("a plan is TOML");
         assert!(!text.contains("settle_wait") && text.contains("wait = \"5s\""), "{text}");
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_with_its_place() {
+    fn contradictory_and_wrong_values_are_refused_with_their_place() {
         insta::assert_snapshot!(error("[workload.oltp]\nsettle = {}\nsettle_wait = \"1s\""), @r#"p.toml:7:15: settle_wait is the short form of settle = { by = "wait", wait = ... }: write one of the two"#);
         insta::assert_snapshot!(error("[workload.dbt3]\nsettle = { redo_share = 0.0 }"), @"p.toml:6:25: settle.redo_share is 0, but must be above 0 and at most 1");
         insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { redo_share = 0.0 }"), @"p.toml:6:25: settle.redo_share is 0, but must be above 0 and at most 1");

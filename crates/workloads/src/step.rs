@@ -1,5 +1,5 @@
-//! The step engine. A workload's options give a list of its steps, and plans, forecasts and the work
-//! around steps follow from that list.
+//! Makes steps from options. A workload's options give a list of its steps, and plans, forecasts
+//! and the work around steps follow from that list.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl<K> Deref for Step<K> {
 
 /// Options from which the steps of a workload are made.
 pub trait StepOptions: WorkloadOptions {
-    /// What its steps are to the workload itself.
+    /// What only the workload itself knows about a step.
     type Kind;
 
     /// What is ready before the first step, for the forecast.
@@ -40,7 +40,7 @@ pub trait StepOptions: WorkloadOptions {
     /// Returns the steps in their order.
     fn list(&self) -> Vec<Step<Self::Kind>>;
 
-    /// Returns how the server is brought to rest, in the long form.
+    /// Returns how the server is brought to rest, with every option of `settle`.
     fn settling(&self) -> Settle;
 
     /// Returns the original's own pause, counted from the start of cleanup.
@@ -63,7 +63,7 @@ pub(crate) struct RunLength {
     pub(crate) warmup: Duration,
     /// Length without the warm-up.
     pub(crate) time: Duration,
-    /// The step is cut off after this many times its length.
+    /// Factor of the length after which the step is cut off.
     pub(crate) time_cap: f64,
     /// Number of operations, in place of a time.
     pub(crate) operations: Option<u64>,
@@ -96,15 +96,15 @@ impl RunLength {
 /// Bytes that a workload takes on a kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataSize {
-    /// The bytes that come to rest after the load.
+    /// Bytes that the server brings to rest after the load.
     pub settled: u64,
-    /// The data directory after the load.
+    /// Bytes of the data directory after the load.
     pub loaded: u64,
-    /// The data directory at its largest.
+    /// Bytes of the data directory at its largest.
     pub disk: u64,
 }
 
-/// A workload over one cell, as far as the engine needs to know it.
+/// What a workload was made from, for the work that is the same for all workloads.
 pub struct Cell<'a, O: StepOptions> {
     pub options: &'a O,
     pub context: &'a Context,
@@ -117,8 +117,8 @@ impl<O: StepOptions> Cell<'_, O> {
         self.steps[index].is_checked && self.context.stores_data()
     }
 
-    /// Returns whether the server is brought to rest after step `index`. It never is after the last
-    /// one.
+    /// Returns whether the server is brought to rest after step `index`. It is never brought to
+    /// rest after the last one.
     pub(crate) fn settles_after(&self, index: usize) -> bool {
         let after = self.options.settling().after_steps();
         index + 1 < self.steps.len()
@@ -139,7 +139,8 @@ pub(crate) fn checked<K>(mut steps: Vec<Step<K>>, verify: Verify) -> Vec<Step<K>
     steps
 }
 
-/// Returns the steps of a load, which alone make the data. The server comes to rest after the last one.
+/// Returns `steps` marked as the steps of a load, which only make the data. The server comes to
+/// rest after the last one.
 pub(crate) fn load_steps<K>(mut steps: Vec<Step<K>>) -> Vec<Step<K>> {
     steps.iter_mut().for_each(|step| step.outline.loads = true);
     if let Some(last) = steps.last_mut() {
@@ -158,7 +159,8 @@ pub(crate) fn forecast<O: StepOptions>(options: &O, size: &Size) -> Forecast {
     let DataSize { settled, loaded, disk } = options.data_size(size);
     let (settle, outlines) = (options.settling(), options.steps());
     let mut steps = vec![StepEstimate::of_work("prepare", O::PREPARED, "server started", 1.0)];
-    // By this name the rest after the load can be left out of later blocks.
+    // The forecast of later blocks finds the rest after the load by this name, and may leave it
+    // out.
     let mut name = "settle";
     for step in &outlines {
         steps.push(step.estimate.clone());
@@ -182,12 +184,14 @@ pub(crate) fn forecast<O: StepOptions>(options: &O, size: &Size) -> Forecast {
     Forecast { steps, disk_bytes: disk, loaded_bytes: loaded }
 }
 
-/// More clients than this would make records long and add no information.
+/// The most clients as which connections are recorded. More would make records long and add no
+/// information.
 const MOST_CLIENTS: u32 = 64;
+/// The fewest clients as which more than [`MOST_CLIENTS`] connections are recorded.
 const MIN_CLIENTS: u32 = 16;
 
-/// Returns the draws of step `name`. They depend on its name, so that adding a step to a plan or
-/// removing one leaves the others as they are.
+/// Returns the stream of draws of step `name`. The draws depend on the step's name, so that adding
+/// a step to a plan or removing one leaves the other steps as they are.
 pub(crate) fn stream(name: &str, seed: u64) -> Philox {
     Philox::new(seed, fnv1a(name.as_bytes()))
 }
@@ -197,9 +201,9 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Returns how many clients `connections` are recorded as. Up to 64 each is one client. Above that they
-/// form groups of the same size where there is such a size. The connections of a schedule are one
-/// client.
+/// Returns how many clients `connections` are recorded as. Up to 64 connections are one client
+/// each. More of them form 16 to 64 groups of the same size, where their number can be divided in
+/// this way. The connections of a schedule are one client.
 pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
     if rate.is_some() {
         return 1;
@@ -231,8 +235,9 @@ pub(crate) fn step_spec(
     }
 }
 
-/// Returns the statements in the text protocol over one connection per client. Each is sent when the
-/// one before is answered. The caller sets how many statements an operation has, and with which rows.
+/// Returns a kind of operation in the text protocol, over one connection per client. Each operation
+/// is sent when the one before is answered. The caller sets how many statements and rows an
+/// operation has.
 pub(crate) fn kind_spec(kind: &str, class: OperationClass, statement: String) -> KindSpec {
     KindSpec {
         kind: kind.to_owned(),

@@ -1,5 +1,6 @@
-//! What a workload is: its options, the tasks of each step, and its own work between steps. [`Kind`] and
-//! [`AnyWorkload`] put workloads into one list, as objects that hide their types.
+//! Defines what a workload is: its options, the tasks of each step, and its own work between steps.
+//! [`Kind`] and [`AnyWorkload`] are objects that hide a workload's types, so that one list can hold
+//! all workloads.
 
 use std::any::Any;
 use std::future::Future;
@@ -36,8 +37,8 @@ pub struct Context {
     /// Seed of the loaded rows. It is the same for every variant and block.
     pub seed: u64,
     /// Seed of what measured steps of the classic tests and of scripts draw. It is the seed of the
-    /// rows. But on tables that stay from cell to cell it differs in each cell, because an UPDATE that
-    /// sends the value of an earlier cell changes nothing.
+    /// rows. On tables that stay from cell to cell it differs in each cell, because an UPDATE that
+    /// sends the value of an earlier cell would change nothing.
     pub draws: u64,
     /// The device of the data directory. Its traffic must end before a server counts as quiet. It is
     /// `None` where the device cannot be seen.
@@ -45,7 +46,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns whether rows stay where they are put.
+    /// Returns whether the database stores rows. Only the null driver stores none.
     pub(crate) const fn stores_data(&self) -> bool {
         self.database_server.capabilities.stores_data
     }
@@ -92,8 +93,8 @@ pub struct Explained {
     pub is_executed: bool,
 }
 
-/// What a workload over one cell tells about itself and its steps. It keeps what it must know from step
-/// to step, for example which rows exist.
+/// What a workload tells about itself and its steps in one cell. It keeps what it must know from
+/// step to step, for example which rows exist.
 pub trait Steps {
     /// Returns what the workload knows about the data now, for example which rows there are.
     /// [`Steps::restore_state`] takes it over. It is empty where the options say everything.
@@ -110,8 +111,9 @@ pub trait Steps {
     /// Returns what step `index` is.
     fn spec(&self, index: usize) -> StepSpec;
 
-    /// Returns what [`Workload::tasks`] of step `index` depends on besides options and context. It is
-    /// for several hosts that each run a part of the tasks, and `None` for a step that one host runs.
+    /// Returns what [`Workload::tasks`] of step `index` depends on besides options and context.
+    /// Hosts that each run a part of the tasks take it over. It is `None` for a step that one host
+    /// runs alone.
     fn tasks_state(&self, _index: usize) -> Option<Value> {
         None
     }
@@ -125,8 +127,8 @@ pub trait Steps {
         Vec::new()
     }
 
-    /// Returns the executions of the step that ran last, whose times count by themselves. The list is
-    /// empty for workloads of many operations.
+    /// Returns the executions of the step that ran last, each with its own time. The list is empty
+    /// for workloads whose steps are many short operations.
     fn executions(&self) -> Vec<Execution> {
         Vec::new()
     }
@@ -138,13 +140,14 @@ pub trait Steps {
     }
 }
 
-/// Returns `length` times `factor`, or the longest time where that is more.
+/// Returns `length` times `factor`, or the longest time that a `Duration` can hold, where the
+/// product is longer.
 pub(crate) fn multiplied(length: Duration, factor: f64) -> Duration {
     Duration::try_from_secs_f64(length.as_secs_f64() * factor).unwrap_or(Duration::MAX)
 }
 
-/// Returns the longest time of a step of `length`: `factor` times as long, and 10 s more, because
-/// connections may be slow to answer once.
+/// Returns how long a step of `length` may take. This is `factor` times its length, and 10 s more,
+/// because each connection may once be slow to answer.
 pub(crate) fn capped(length: Duration, factor: f64) -> Duration {
     multiplied(length, factor).saturating_add(Duration::from_secs(10))
 }
@@ -161,8 +164,8 @@ pub(crate) fn planned<L>(
     (spec, Box::new(build))
 }
 
-/// A workload: what it is, its options, and its way through a cell. A folder implements it and gets an
-/// entry in [`crate::ALL`].
+/// A workload: what it is, its options, and its work in a cell. A new workload is a folder that
+/// implements this, with an entry in [`crate::ALL`].
 pub trait Workload: Steps + Sized + 'static {
     /// Name in plans, records and lists.
     const NAME: &'static str;
@@ -350,7 +353,7 @@ pub trait AnyWorkload: Steps {
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error>;
 
-    /// Does [`Workload::check`].
+    /// Checks step `index` with [`Workload::check`].
     fn verify<'a>(
         &'a mut self,
         index: usize,
@@ -358,8 +361,8 @@ pub trait AnyWorkload: Steps {
         session: &'a mut AnySession,
     ) -> Boxed<'a, Vec<Check>>;
 
-    /// Does the work that belongs after step `index`: the workload's own, then cleanup before the next
-    /// one.
+    /// Does the work that belongs after step `index`: first the workload's own, then the cleanup
+    /// before the next step.
     fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
 }
 
@@ -451,7 +454,8 @@ pub(crate) fn sha256<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the work of having read the scripts: their hash, and their files with their texts.
+/// Returns the entry for the record about scripts that were read: their hash, and their files with
+/// their texts.
 pub(crate) fn read(hash: &impl Serialize, files: Map<String, Value>) -> Work {
     Work::new("read script", Duration::ZERO, [("sha256", json!(hash)), ("files", Value::Object(files))])
 }

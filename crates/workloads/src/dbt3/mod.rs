@@ -1,9 +1,10 @@
-//! DBT3: 22 queries on a database of eight tables, each alone, all one after the other, or in streams.
+//! DBT3 runs 22 queries on eight tables: each query alone, all one after the other, or in several
+//! streams at once.
 //!
-//! It is derived from TPC-H, and not comparable with published TPC-H results, because it runs DBT3's
-//! part of it without its rules of execution and audit. Rows come from the crate `tpchgen`, which makes
-//! those of the original's generator byte by byte. Where this differs from DBT3, `deviations.toml` says
-//! so in every record.
+//! It is derived from TPC-H, and not comparable with published TPC-H results, because it runs only
+//! what DBT3 runs of it, without TPC-H's rules of execution and audit. Rows come from the crate
+//! `tpchgen`, which makes the same bytes as the original's generator. Where this differs from DBT3,
+//! `deviations.toml` says so in every record.
 
 pub mod options;
 mod queries;
@@ -60,8 +61,9 @@ impl Dbt3Setup {
         }
     }
 
-    /// Returns whether answers are published for these rows and parameters. Refresh functions change
-    /// the rows, so they must come after the queries only.
+    /// Returns whether answers are published for these rows and parameters. Refresh functions
+    /// change the rows, so the queries must run before them, or each step must begin with the
+    /// loaded rows.
     fn has_published_answers(&self) -> bool {
         let options = &self.options;
         let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.puts_back_each_step();
@@ -167,7 +169,8 @@ impl Workload for Dbt3 {
                 }
                 schema::make(&self.shared, session).await
             }
-            // This is what the step's own connection does, so that the server explains the same.
+            // The step's own connection sends the same statement, so the server explains the plan
+            // that the step uses.
             Dbt3StepKind::Query { hint: Hint::Order(_), .. } if !capabilities.ordered_join.1.is_empty() => {
                 let set = session.query(capabilities.ordered_join.1.as_bytes()).await;
                 set.map_err(Error::during("having joins in the order of the text"))?;
@@ -185,8 +188,8 @@ impl Workload for Dbt3 {
         let scripts = steps::scripts(self.kind(index), &self.shared.options);
         let mut checks = {
             let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            // Without an answer to each query the time is that of another step, so no option leaves
-            // this check out.
+            // The time of a step is no result where a query has no answer, so no option leaves this
+            // check out.
             let refused = verify::refused(&self.steps[index].name, &scripts, &ledger);
             let mut checks = Vec::from_iter(refused);
             if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {

@@ -1,4 +1,4 @@
-//! The 22 queries in the words of each product, and their parameters.
+//! The 22 queries in the SQL of each product, and their parameters.
 
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ fn text(number: u8) -> &'static str {
     &TEXTS[usize::from(number) - 1]
 }
 
-/// Returns the text that q15 reads from.
+/// Returns the query whose rows q15 reads. A view or a common table expression holds it.
 fn revenue() -> &'static str {
     &TEXTS[usize::from(COUNT)]
 }
@@ -48,19 +48,19 @@ pub(crate) struct Query {
     /// A statement before the query that is part of its time. It creates a view.
     pub(crate) before: Option<String>,
     pub(crate) select: String,
-    /// A statement after the query, also when the query was ended. It drops the view.
+    /// A statement after the query, which is sent even when the query was ended. It drops the view.
     pub(crate) after: Option<String>,
 }
 
-/// What the optimiser is given for a query.
+/// What a query tells the optimiser.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Hint {
     /// The optimiser chooses.
     #[default]
     None,
-    /// The outer tables are joined in this order.
+    /// The tables that `queries.sql` has in brackets are joined in this order.
     Order(Vec<String>),
-    /// The outer table that has this index is read through it.
+    /// Of the tables in brackets, the one that has this index is read through it.
     Index(String),
 }
 
@@ -151,7 +151,7 @@ impl Dialect {
             }
             None if place == "s" => stream.to_string(),
             None if place.parse::<usize>().is_ok() => param(place).to_owned(),
-            // These are names of columns, which the view has already.
+            // The remaining places are names of columns, which the view defines already.
             None => String::new(),
         }
     }
@@ -176,8 +176,9 @@ fn param<'a>(params: &'a [String], name: &'a str) -> &'a str {
     name.parse::<usize>().map_or(name, |number| params[number - 1].as_str())
 }
 
-/// Computes a date from `2`, `2+3m`, `1998-12-01` or `1998-12-01-1d`. It is a parameter or a date,
-/// moved by a number of months or (a parameter) days.
+/// Computes a date from `2`, `2+3m`, `1998-12-01` or `1998-12-01-1d`. It begins with the number of
+/// a parameter or with a date. `+3m` adds three months, and `-1d` takes away as many days as
+/// parameter 1 says.
 fn computed_date<'a>(what: &'a str, param: impl Fn(&'a str) -> &'a str) -> Date {
     let is_fixed = what.len() >= 10;
     let (base, by) = what.split_at(if is_fixed { 10 } else { 1 });
@@ -190,7 +191,7 @@ fn computed_date<'a>(what: &'a str, param: impl Fn(&'a str) -> &'a str) -> Date 
     by.and_then(|by| base.checked_add(by).ok()).unwrap_or(base)
 }
 
-/// Returns the outer tables of query `number`, which can be given an order or an index.
+/// Returns the tables that query `number` has in brackets. They can be given an order or an index.
 pub(crate) fn joined_tables(number: u8) -> Vec<&'static str> {
     let list = text(number).split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     list.map_or_else(Vec::new, |(list, _)| list.split(", ").collect())
@@ -206,7 +207,7 @@ pub(crate) fn shape(number: u8) -> String {
     filled(text(number), place, str::to_owned).replace("'?'", "?")
 }
 
-/// Stream of the draws. No other workload uses it.
+/// Stream of the draws. It is dbt3's own.
 const STREAM: u32 = 0x6462_7433;
 /// Fraction of q11 at scale factor 1.
 const FRACTION: f64 = 0.0001;
@@ -263,14 +264,15 @@ fn fraction(scale_factor: f64) -> String {
     format!("{:.10}", FRACTION / scale_factor)
 }
 
-/// Returns the parameters of query `number` in stream `stream`, drawn by `seed`. They are the same for
-/// every variant.
+/// Returns the parameters of query `number` in stream `stream`, drawn with `seed`. They are the
+/// same for every variant.
 pub(crate) fn drawn(number: u8, scale_factor: f64, seed: u64, stream: u32) -> Vec<String> {
     let philox = Philox::new(seed, STREAM);
     Rules { draws: OltpDraws::new(&philox, stream, number.into()), lists: Distributions::static_default() }
         .of(number, scale_factor)
 }
 
+/// Draws the parameters of a query by the specification's rules.
 struct Rules {
     draws: OltpDraws,
     lists: &'static Distributions,

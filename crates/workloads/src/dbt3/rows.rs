@@ -1,4 +1,4 @@
-//! Rows of the tables, with the texts that their comments are cut from.
+//! Makes the rows of the tables, and the text that their comments are cut from.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -22,10 +22,11 @@ pub(crate) const SEPARATOR: char = '|';
 /// About this many bytes are sent with one statement. Compared with so many rows, a commit costs
 /// nothing.
 pub(crate) const BATCH_BYTES: u64 = 4 << 20;
-/// Number of sets of refresh functions. Each set has a thousandth of the orders.
+/// Number of sets into which the orders are divided for refresh functions. Each set has a
+/// thousandth of the orders.
 const REFRESH_SETS: i32 = 1_000;
-/// Distance of a new order's key from that of the loaded order that it resembles. The load takes 8 of
-/// each 32 keys.
+/// Distance of a new order's key from that of the loaded order that it resembles. The load takes
+/// the first 8 of each 32 keys.
 const NEW_KEYS: i64 = 8;
 
 /// Rows of one table that go with one statement: part `part` (from 1) of `parts`.
@@ -41,8 +42,8 @@ pub(crate) fn about_bytes(table: Dbt3Table, scale_factor: f64) -> u64 {
     table.definition().row_bytes * table.about_rows(scale_factor)
 }
 
-/// Returns the table whose rows are counted. Line items come with their order, and suppliers of parts
-/// with their part.
+/// Returns the table whose rows are divided into the parts of `table`. Line items come with their
+/// order, and suppliers of parts with their part.
 fn units(table: Dbt3Table) -> Dbt3Table {
     match table {
         Dbt3Table::LineItem => Dbt3Table::Orders,
@@ -94,8 +95,8 @@ pub(crate) fn write(batch: Dbt3RowBatch, scale_factor: f64, out: &mut Vec<u8>) -
     count
 }
 
-/// Hands the rows of `batch` to `take`, with columns divided by separators. Keys of orders are moved by
-/// `moved`.
+/// Hands the rows of `batch` to `take`, with columns divided by separators. Keys of orders are
+/// raised by `moved`.
 fn each_row(batch: Dbt3RowBatch, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
     let Dbt3RowBatch { table, part, parts } = batch;
     let (all, text) = (Distributions::static_default(), small_text());
@@ -116,7 +117,7 @@ fn each_row(batch: Dbt3RowBatch, scale_factor: f64, moved: i64, take: impl FnMut
             lines(rows, comments, |_| true, take);
         }
         Dbt3Table::Supplier => {
-            lines(rows!(SupplierGenerator), comments.around_what_is_said(), |_| true, take);
+            lines(rows!(SupplierGenerator), comments.keeping_customers_words(), |_| true, take);
         }
         Dbt3Table::Part => lines(rows!(PartGenerator), comments, |_| true, take),
         Dbt3Table::PartSupp => {
@@ -192,10 +193,10 @@ struct Set {
 }
 
 impl Set {
-    /// Returns the loaded orders of set `number` (from 1), with their keys moved by `moved`.
+    /// Returns the loaded orders of set `number` (from 1), with their keys raised by `moved`.
     fn new(number: u32, scale_factor: f64, moved: i64) -> Self {
         let part = i32::try_from(number).unwrap_or(REFRESH_SETS);
-        // The last set also has what the division leaves, so it is not used.
+        // The last set also has the remainder of the division, so it is not used.
         let parts = REFRESH_SETS
             .min(i32::try_from(Dbt3Table::Orders.about_rows(scale_factor)).unwrap_or(REFRESH_SETS));
         let rows = |table| {
@@ -210,7 +211,7 @@ impl Set {
         Self { orders: rows(Dbt3Table::Orders), items: rows(Dbt3Table::LineItem) }
     }
 
-    /// Returns the ranges of the orders, and of their items, that go together.
+    /// Returns the range of orders and the range of items of each transaction.
     fn transactions(&self) -> Vec<(Range<usize>, Range<usize>)> {
         let mut first_item = 0;
         let starts = (0..self.orders.len()).step_by(ORDERS_PER_TRANSACTION);
@@ -225,7 +226,8 @@ impl Set {
         starts.map(transaction).collect()
     }
 
-    /// Changes the orders of each transaction, and their items, with two statements.
+    /// Returns the statements that change the orders of each transaction, and their items, with two
+    /// statements per transaction.
     fn changed(
         &self,
         begin: &str,
@@ -275,21 +277,25 @@ fn values(table: Dbt3Table, row: &str) -> String {
     format!("({})", cells.collect::<Vec<_>>().join(", "))
 }
 
-/// Bytes of the whole text.
+/// Bytes of the text that comments are cut from.
 const SIZE: usize = 300 << 20;
 const SEED: i64 = 933_588_178;
-/// Bytes of text from one mark to the next.
+/// Bytes of text from one mark to the next. Marks are places from which a piece of the text is
+/// found quickly.
 const STRIDE: usize = 128;
-/// Bits of a mark that say how far into its word it is.
+/// Lowest bits of a mark. They say how many bytes into its word it lies, and the others are the
+/// word's place.
 const INTO_BITS: u32 = 5;
-/// Bytes of the small text. It is longer than the longest comment.
+/// Bytes of the small text, from which `tpchgen` itself cuts comments. It is longer than the
+/// longest comment.
 const SMALL: i32 = 1 << 10;
 
 static COMMENT_TEXT: LazyLock<CommentText> = LazyLock::new(CommentText::new);
 static SMALL_TEXT: LazyLock<TextPool> =
     LazyLock::new(|| TextPool::new(SMALL, Distributions::static_default()));
 
-/// Returns the text from which `tpchgen` takes the lengths of comments.
+/// Returns the text from which `tpchgen` cuts comments. What is used of these comments is their
+/// lengths, and what customers say about suppliers.
 fn small_text() -> &'static TextPool {
     &SMALL_TEXT
 }
@@ -299,13 +305,14 @@ pub(super) fn make_text() -> usize {
     COMMENT_TEXT.text.capacity() + size_of_val(&COMMENT_TEXT.marks[..])
 }
 
-/// The text as numbers of words. Each word begins with the space before it. The text begins with its
-/// first word's second byte.
+/// The text that comments are cut from, kept as the numbers of its words. A word includes the space
+/// before it, so the text begins with the second byte of its first word.
 struct CommentText {
     /// The words by number.
     known: Vec<&'static [u8]>,
     text: Vec<u8>,
-    /// For each stride of the text, the word that its first byte lies in, and how far into it.
+    /// A mark for each stride of the text: the place of the word in which its first byte lies, and
+    /// how far into the word that is.
     marks: Vec<u32>,
 }
 
@@ -336,6 +343,7 @@ impl CommentText {
         words
     }
 
+    /// Adds a word, and returns its number.
     fn number(&mut self, text: String) -> u8 {
         let number = u8::try_from(self.known.len()).expect("the grammar has fewer words than 256");
         self.known.push(Box::leak(text.into_boxed_str()).as_bytes());
@@ -375,7 +383,7 @@ fn weighted<T: Clone>(distribution: &Distribution, mut value: impl FnMut(&'stati
     all
 }
 
-/// Returns the place of the next value among `length` values, drawn like [`RowRandomInt`] draws it.
+/// Returns the place of the next value among `length` values, drawn as [`RowRandomInt`] draws it.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a length")]
 fn drawn(seed: &mut i64, length: usize) -> usize {
     const MODULUS: i64 = 2_147_483_647;
@@ -386,7 +394,7 @@ fn drawn(seed: &mut i64, length: usize) -> usize {
 /// Kinds of words, by their letter in phrases: nouns, verbs, adjectives, adverbs, auxiliaries.
 const KINDS: [u8; 5] = *b"NVJDX";
 
-/// A phrase: places in [`KINDS`], and the number of the comma after all of those.
+/// A phrase, as places in [`KINDS`]. The place after the last kind means a comma.
 type Phrase = Vec<usize>;
 
 /// The grammar. Sentences consist of noun phrases (N), verb phrases (V), prepositions with noun phrases
@@ -470,7 +478,7 @@ pub(crate) struct Comments {
     shortest: i32,
     longest: i32,
     text: &'static CommentText,
-    /// Words in small texts that stay.
+    /// Words of the small text that stay in a comment.
     kept: &'static [&'static str],
 }
 
@@ -486,15 +494,15 @@ impl Comments {
         Self { random, shortest, longest, text: &COMMENT_TEXT, kept: &[] }
     }
 
-    /// Returns the comments of suppliers. What customers say about some of them lies in the small text
-    /// and must stay.
-    fn around_what_is_said(self) -> Self {
-        const SAID: [&str; 3] = [
+    /// Returns comments for suppliers. `tpchgen` has written what customers say about some of them
+    /// over the small text, and these words must stay.
+    fn keeping_customers_words(self) -> Self {
+        const CUSTOMERS_WORDS: [&str; 3] = [
             SupplierGenerator::BBB_BASE_TEXT,
             SupplierGenerator::BBB_COMPLAINT_TEXT,
             SupplierGenerator::BBB_RECOMMEND_TEXT,
         ];
-        Self { kept: &SAID, ..self }
+        Self { kept: &CUSTOMERS_WORDS, ..self }
     }
 
     /// Notes that the rows that belong to one unit have ended.
@@ -502,7 +510,8 @@ impl Comments {
         self.random.row_finished();
     }
 
-    /// Puts the next comment into the end of `line`, which ends with a comment of its length.
+    /// Writes the next comment over the end of `line`, which ends with a comment of the same
+    /// length.
     pub(super) fn put(&mut self, line: &mut [u8]) {
         let size = i32::try_from(SIZE).unwrap_or(i32::MAX);
         let begin = self.random.next_int(0, size - self.longest).unsigned_abs() as usize;
@@ -538,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn every_portion_has_one_connection_and_a_heap_is_filled_by_one() {
+    fn every_batch_has_one_connection_and_a_heap_is_filled_by_one() {
         let expected: usize = Dbt3Table::ALL.iter().map(|table| batches(*table, 0.1).len()).sum();
         for (capabilities, connections) in [
             (mysql::capabilities("InnoDB", true), 4),
@@ -561,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn portions_together_are_the_table() {
+    fn batches_together_are_the_table() {
         for table in Dbt3Table::ALL {
             let mut all = Vec::new();
             let mut text = Vec::new();
@@ -618,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn refresh_functions_put_in_as_many_rows_as_they_take_out_under_keys_of_their_own() {
+    fn refresh_functions_insert_as_many_rows_as_they_delete_under_keys_of_their_own() {
         let inserted = insert_orders(2, 0.1, "BEGIN");
         let deleted = delete_orders(2, 0.1, "BEGIN");
         assert_eq!((inserted.rows, inserted.statements.len()), (deleted.rows, 8));
@@ -636,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_new_orders_are_those_of_no_loaded_order() {
+    fn no_new_order_has_the_key_of_a_loaded_order() {
         let loaded: std::collections::BTreeSet<i64> =
             (1..=100_000).map(OrderGenerator::make_order_key).collect();
         assert!(
@@ -645,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_the_words_are_those_of_the_text() {
+    fn pieces_made_from_words_are_those_of_the_text() {
         let text = TextPool::get_or_init_default();
         let mut random = RowRandomInt::new(7, 2);
         let size = text.size();

@@ -17,12 +17,12 @@ use crate::engine::create_tables;
 use crate::engine::{add_indexes, after_columns};
 use crate::{Error, Result, Work};
 
-/// Scale factor from which on keys of orders need 64 bits. The keys are sparse, and go up to 6 million
-/// at scale factor 1.
+/// From this scale factor on, keys of orders have 64 bits. The keys are sparse and go up to 6
+/// million at scale factor 1, so they would exceed 31 bits at 358.
 const BIG_KEYS_FROM: f64 = 300.0;
 
 named! {
-    /// A table, in the order in which they are made.
+    /// The tables, in the order in which they are made.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub(crate) enum Dbt3Table {
@@ -61,7 +61,7 @@ pub(crate) struct Definition {
 pub(crate) struct CommentDraws {
     pub(crate) seed: i64,
     pub(crate) average_length: i32,
-    /// The most rows that come with what they belong to.
+    /// The most rows that belong to one unit, such as the line items of an order.
     pub(crate) per_unit: i32,
 }
 
@@ -113,7 +113,8 @@ impl Dbt3Table {
         u64::try_from(self.generated_rows(scale_factor, 1)).unwrap_or(0)
     }
 
-    /// Does what [`Dbt3Table::about_rows`] does, for one of `parts` parts.
+    /// Returns the rows of one of `parts` equal parts, as [`Dbt3Table::about_rows`] returns those
+    /// of the whole table.
     pub(crate) fn generated_rows(self, scale_factor: f64, parts: i32) -> i64 {
         match self {
             Self::Region => 5,
@@ -142,8 +143,8 @@ impl Dbt3Table {
     }
 }
 
-/// Makes a table. Its primary key is there from the beginning, unless the server keeps rows apart from
-/// it.
+/// Returns the statement that makes a table. The table has its primary key from the beginning,
+/// unless the server stores rows in the order in which they come, apart from the key.
 pub(crate) fn create(
     table: Dbt3Table,
     (scale_factor, more): (f64, &str),
@@ -180,20 +181,20 @@ pub(crate) fn foreign_keys(table: Dbt3Table) -> Vec<String> {
     table.definition().references.iter().map(add).collect()
 }
 
-/// Makes all tables, and makes sure that the server takes rows.
+/// Makes all tables, and makes sure that the server takes streamed rows.
 pub(crate) async fn make(setup: &Dbt3Setup, session: &mut AnySession) -> Result<Vec<Work>> {
     let capabilities = &setup.context.database_server.capabilities;
     let mut works = Vec::new();
     if capabilities.row_stream == RowStream::LocalInfile {
         works.extend(allow_local_infile(&setup.context, session).await?);
     }
-    // Makes the text that comments are cut from. It is the same for every table and scale factor, and
-    // no part of the load.
+    // The text that comments are cut from is made here. It is the same for every table and scale
+    // factor, so making it is no part of the load.
     let began = Instant::now();
     let bytes = rows::make_text();
     works.push(Work::new("make texts", began.elapsed(), [("bytes", json!(bytes))]));
     let began = Instant::now();
-    // These views may be left at an address from an earlier cell or a run that was killed.
+    // An earlier cell, or a run that was killed, may have left these views on the server.
     for stream in 0..ORDERS.len() {
         let dropping = Error::during("dropping the views of q15");
         session.query(format!("DROP VIEW IF EXISTS revenue{stream}").as_bytes()).await.map_err(dropping)?;

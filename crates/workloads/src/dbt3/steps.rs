@@ -1,4 +1,5 @@
-//! The steps: load, index, statistics, then the queries, the power test and the throughput test.
+//! The steps are load, index and statistics, then the queries, the power test and the throughput
+//! test.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub enum Dbt3StepKind {
 
 pub(crate) type Dbt3Step = Step<Dbt3StepKind>;
 
-/// Something that a connection does, with a time of its own.
+/// One operation of a connection. Each has a time of its own in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Dbt3Operation {
     Query { number: u8, stream: u32, hint: Hint },
@@ -93,7 +94,7 @@ impl Dbt3Options {
         Step { outline, kind }
     }
 
-    /// Returns the query as the optimiser plans it, then with each hint.
+    /// Returns the steps of a query: first as the optimiser plans it, then with each hint.
     fn query_steps(&self, number: u8) -> Vec<Dbt3Step> {
         let step = |name: &str, hint| self.step(name, Dbt3StepKind::Query { number, hint });
         let hints = self.hints_of(number).into_iter();
@@ -101,8 +102,8 @@ impl Dbt3Options {
         [step(&format!("q{number}"), Hint::None)].into_iter().chain(hinted).collect()
     }
 
-    /// Returns an estimate that is guessed from figures by query. A query with a bad plan takes any
-    /// time.
+    /// Returns an estimate from figures for rows and for each query. It is a guess, because a query
+    /// with a bad plan may take any time.
     fn step_estimate(&self, name: &str, kind: &Dbt3StepKind) -> StepEstimate {
         let rows: u64 = Dbt3Table::ALL.iter().map(|table| table.about_rows(self.scale_factor)).sum();
         let detail = format!("{} rows", grouped(rows));
@@ -129,8 +130,8 @@ impl Dbt3Options {
     }
 }
 
-/// Returns the estimate for queries by number. Each is sent its number of times, over `connections`
-/// connections.
+/// Returns the estimate for queries. `sent` has the number of each query and how often it is sent,
+/// over `connections` connections.
 fn queries(options: &Dbt3Options, step: StepEstimate, sent: &[(u8, f64)], connections: u32) -> StepEstimate {
     let times: f64 = sent.iter().map(|(_, times)| times).sum();
     let limit = options.time_limit.map(|limit| multiplied(limit.0, times / f64::from(connections.max(1))));
@@ -215,8 +216,7 @@ pub(crate) fn spec(step: &Dbt3Step, setup: &Dbt3Setup) -> StepSpec {
     StepSpec { groups: groups(step), ..spec }
 }
 
-/// Returns the group of a step. Published figures sum up only the queries that the optimiser plans
-/// alone.
+/// Returns the group of a step. Published figures sum up only the queries that have no hint.
 fn groups(step: &Dbt3Step) -> BTreeMap<String, String> {
     let is_query = matches!(step.kind, Dbt3StepKind::Query { hint: Hint::None, .. });
     is_query.then(|| ("dbt3".to_owned(), "queries".to_owned())).into_iter().collect()

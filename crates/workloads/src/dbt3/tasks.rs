@@ -1,4 +1,5 @@
-//! The connections of one step: those that load rows, and those that send queries and refresh functions.
+//! Makes the connections of one step. They load rows, build indexes, gather statistics, or send
+//! queries and refresh functions.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -21,8 +22,8 @@ use crate::dbt3::steps::{self, Dbt3Operation, Dbt3Step, Dbt3StepKind};
 use crate::dbt3::{Dbt3Setup, verify};
 use crate::{Tasks, planned};
 
-/// Executions of a step, and the answers that differ from the published ones, as its connections note
-/// them down.
+/// The executions of a step, as its connections note them down. An execution has the difference of
+/// its answer from the published one.
 pub(crate) type Ledger = Arc<Mutex<Vec<Executed>>>;
 
 /// One execution and how its answer differs from the published one.
@@ -79,10 +80,10 @@ fn one_after_the_other(
     vec![planned(spec, move || AnyTask::Statements(task()))]
 }
 
-/// Batches that lie ready, so that neither side waits for the other. In the meantime one more is made
-/// and one is sent.
+/// Number of batches that lie ready, so that neither the thread that makes rows nor the connection
+/// waits for the other. In the meantime one more batch is made and one is sent.
 const AHEAD: usize = 1;
-/// Bytes reserved for a batch, because its buffer would double when it grows.
+/// Bytes that are reserved for a batch, because a buffer doubles when it grows.
 const ROOM: usize = (BATCH_BYTES + BATCH_BYTES / 8) as usize;
 
 /// Rows of a batch as lines.
@@ -124,8 +125,8 @@ impl Dbt3LoadTask {
         }
     }
 
-    /// Starts the thread with the batch at place `at`. It ends with its batches, or when no one takes
-    /// them any more.
+    /// Starts the thread that makes rows, from the batch at place `at` on. The thread ends after
+    /// the last batch, or when no one takes them any more.
     fn made_from(&self, at: usize) -> Result<mpsc::Receiver<Lines>, Failure> {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (batches, scale_factor) = (self.batches[at..].to_vec(), self.scale_factor);
@@ -278,8 +279,9 @@ impl QueryTask {
         Executed { execution, due_rows: 0, differing_rows, difference }
     }
 
-    /// Returns what it means that a query has failed. A step that is one query ends with it. In a step
-    /// of many queries the others still run, because refresh functions after it put the rows right.
+    /// Returns what the failure of a query means for its step. A step that only repeats this query
+    /// ends. In a step of many queries the others still run, because a refresh function after them
+    /// brings back the number of rows.
     fn failed(&self, failure: Failure) -> Failure {
         let is_alone = self.script.iter().all(|operation| operation.name() == self.script[0].name());
         match failure.class {

@@ -1,5 +1,6 @@
-//! Compares what was answered and changed with what must be: what is exact in an answer and what may be
-//! rounded, digests of answers, and the published answers at scale factor 1.
+//! Compares what was answered and changed with what must be. Decimal numbers in an answer may be
+//! rounded, and all else is exact. Each answer gets a digest, and answers at scale factor 1 are
+//! compared with the published ones.
 
 use std::time::Instant;
 
@@ -34,8 +35,7 @@ pub(crate) fn executions(ledger: &[Executed], are_published: bool) -> Vec<Check>
     checks
 }
 
-/// Returns the check that a step of several queries has an answer to each. There is none where that is
-/// so.
+/// Returns a failed check where operations of a step have no answer, and `None` where all have one.
 pub(crate) fn refused(step: &str, scripts: &[Vec<Dbt3Operation>], ledger: &[Executed]) -> Option<Check> {
     let due: usize = scripts.iter().map(Vec::len).sum();
     let parts = || vec![part("queries answered", due as i128, ledger.len() as i128)];
@@ -58,10 +58,10 @@ pub(crate) async fn row_counts(setup: &Dbt3Setup, session: &mut AnySession) -> R
 const SAMPLE_ROWS: usize = 20;
 /// Tolerance for published decimal numbers, which have two places.
 const HALF_A_CENT: f64 = 0.005_1;
-/// Tolerance for q17. Its published answer is 3 cents from what all products answer. The specification
-/// allows a hundredth of it.
+/// Tolerance for q17. Its published answer is 3 cents from what all products answer. The
+/// specification allows 1 % of the answer.
 const OF_Q17: f64 = 0.05;
-/// Weights of rows in a digest are 1 to this.
+/// The highest weight of a row in a digest. The lowest is 1.
 const WEIGHTS: u64 = 1000;
 
 /// Returns which columns of query `number` hold decimal numbers, which each product rounds in its own
@@ -126,7 +126,7 @@ pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
         }
     }
     let sample = cells.iter().take(SAMPLE_ROWS).cloned().collect();
-    // An average has at least four places in every product.
+    // Every product gives an average at least four decimal places.
     AnswerDigest { exact: format!("{exact:016x}"), sums, tolerance: 1e-4 * weights as f64, sample }
 }
 
@@ -155,8 +155,8 @@ pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     (extra + unlike.len(), first)
 }
 
-/// Changes a row to the form of the published answer to q11. In `tpchgen` its keys are right-aligned in
-/// six places, without their last two digits.
+/// Changes a row to the form of the published answer to q11 in `tpchgen`, whose keys are
+/// right-aligned in six places and lack the last two.
 fn as_published_of_q11(row: &mut AnswerRow) {
     for key in &mut row.exact {
         let aligned = format!("{key:>6}");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn published_answers_are_their_own_answers_and_decimal_columns_hold_numbers() {
+    fn published_answers_equal_themselves_and_decimal_columns_hold_numbers() {
         for number in 1..=22 {
             let mut cells = cells(number);
             assert!(!cells.is_empty());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn another_order_and_rounding_are_the_same_answer_and_a_cent_more_is_another() {
+    fn another_order_and_rounding_keep_an_answer_and_other_values_or_rows_do_not() {
         let right = cells(3);
         let mut turned = right.clone();
         turned.reverse();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_change_rows_are_another_answer() {
+    fn values_that_change_places_make_another_answer() {
         // Both columns hold the same values as before, but in other rows.
         let right = cells(11);
         let mut swapped = right.clone();

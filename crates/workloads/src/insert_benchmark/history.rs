@@ -12,10 +12,10 @@ pub(crate) struct Inserted {
     pub(crate) step: usize,
     pub(crate) statements: u64,
     pub(crate) rows_per_statement: u32,
-    /// Statements that failed, so their rows are not in the table.
+    /// Numbers of the statements that failed. Their rows are not in the table.
     pub(crate) failed: Vec<u64>,
-    /// How many more statements failed. Their rows are not in the table, but which ones these are is
-    /// unknown.
+    /// Number of statements that failed beyond those that `failed` lists. Their rows are not in the
+    /// table, but it is unknown which rows these are.
     #[serde(default)]
     pub(crate) unlisted: u64,
 }
@@ -25,10 +25,10 @@ pub(crate) struct Inserted {
 pub(crate) struct TableHistory {
     pub(crate) inserted: Vec<Inserted>,
     /// Rows deleted. Deletes take the rows with the lowest ids, which were inserted first, unless
-    /// [`Self::strays`].
+    /// [`Self::strays`] is set.
     pub(crate) deleted: u64,
-    /// Whether a DELETE failed or found fewer rows than it should. Its cursor then went on over rows
-    /// that are still there, so that later ones no longer took the oldest rows.
+    /// Whether a DELETE failed or found fewer rows than it should. Its cursor then passed rows that
+    /// are still there, so that later DELETEs no longer took the oldest rows.
     pub(crate) strays: bool,
     /// Rows that answered DELETEs should have taken since the last check, and rows that they took.
     /// Fewer would mean that the table grows, which the count of the remaining rows cannot show.
@@ -52,7 +52,7 @@ impl TableHistory {
         self.inserted.iter().map(Inserted::rows).sum()
     }
 
-    /// Returns why no one can say what must be in the table.
+    /// Returns why it is unknown what must be in the table, or `None` where it is known.
     pub(crate) fn unknown(&self) -> Option<&'static str> {
         if self.lost {
             return Some("a connection was lost during a statement, so its outcome is unknown");
@@ -62,7 +62,7 @@ impl TableHistory {
     }
 }
 
-/// Index = client − 1.
+/// What happened to the tables of all clients. Client n has index n − 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
     clients: Vec<TableHistory>,
@@ -103,7 +103,8 @@ impl History {
             failed: Vec::new(),
             unlisted: 0,
         };
-        // Deletes may run so far ahead of inserts that a smaller table is found empty.
+        // Deletes may be this many rows ahead of inserts, so that they may find a smaller table
+        // empty.
         let lead = (Coupling::ORIGINAL_LEAD + 1) * u64::from(step.rows_per_commit);
         let never_empty: Vec<bool> =
             (1..).take(self.clients.len()).map(|client| self.in_table(client) >= lead).collect();
@@ -119,7 +120,8 @@ impl History {
                 }
                 TaskKind::Index => {
                     table.lost |= is_unknown;
-                    // The index step inserts one full statement before it builds.
+                    // The index step inserts the rows of one full statement before it builds the
+                    // indexes.
                     if task.started > 0 {
                         table.gaps |= task.retries > 0;
                         table.inserted.push(sent(1));
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn deletes_that_took_too_few_rows_are_known() {
+    fn deletes_that_took_too_few_rows_are_noted() {
         assert_eq!(deletes(20, &end(1, 8, 390, &[])), Deletes { due: 400, done: 390 });
         assert_eq!(deletes(20, &end(1, 8, 350, &[3])), Deletes { due: 350, done: 350 });
     }
@@ -201,12 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn deletes_that_failed_are_not_due_listed_or_not() {
+    fn failed_deletes_are_not_due_whether_listed_or_not() {
         assert_eq!(deletes(20, &unlisted(end(1, 8, 300, &[3]), 1)), Deletes { due: 300, done: 300 });
     }
 
     #[test]
-    fn a_table_without_rows_of_inserts_that_no_list_names_is_unknown_and_its_rows_are_counted() {
+    fn a_table_with_unlisted_failed_inserts_is_unknown_but_its_rows_are_counted() {
         let steps = InsertBenchmarkOptions { clients: 1, ..InsertBenchmarkOptions::default() }.list();
         let mut history = History::new(1);
         history.add(0, &steps[0].kind, &end(0, 20, 1_700, &[3, 4, 5]));

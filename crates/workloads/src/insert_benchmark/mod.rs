@@ -1,5 +1,5 @@
-//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes, and
-//! concurrent queries.
+//! The Insert Benchmark uses tables as queues. It has secondary indexes under random inserts and
+//! deletes, and concurrent queries.
 //!
 //! It follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023).
 //! Shapes, distributions, row counts, step order and formulas are the original's. Where this differs,
@@ -57,7 +57,8 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// With `auto`, statements are text where the original sends text.
+    /// Returns which statements are prepared. With `auto`, statements are text where the original
+    /// sends text.
     fn new(protocol: Protocol, capabilities: &Capabilities) -> Self {
         Self {
             writes: protocol.prepares(!capabilities.text_writes_by_default),
@@ -185,8 +186,8 @@ impl Workload for InsertBenchmark {
     }
 }
 
-/// Returns `dateandtime` of a statement, in seconds since 1970, UTC. `rows_before` rows of its client
-/// came before it.
+/// Returns the value of `dateandtime` in a statement's rows, in seconds since 1970, UTC.
+/// `rows_before` is the number of rows that the client inserted before it.
 fn statement_second(clock: Clock, rows_before: u64) -> i64 {
     /// 2024-01-01 00:00:00 UTC.
     const EPOCH: i64 = 1_704_067_200;
@@ -198,9 +199,9 @@ fn statement_second(clock: Clock, rows_before: u64) -> i64 {
     }
 }
 
-/// Keys that set-ups of the original vary too.
+/// Keys that set-ups of the original vary too, so that no value of them is a deviation.
 const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_time", "rates"];
-/// Keys whose values are reported in words of their own, or whose default is not the original's.
+/// Keys whose values rows of `deviations.toml` report, or whose default is not the original's.
 const REPORTED: [&str; 11] = [
     "create_table_options",
     "deletes",
@@ -223,20 +224,21 @@ pub(crate) fn deviations(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
     list
 }
 
-/// Returns the keys whose default is the original's value, where the plan has another value.
+/// Returns a deviation for each key whose default is the original's value and whose value in the
+/// plan is another one.
 fn of_profile(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
     let [here, original] = [options, &InsertBenchmarkOptions::default()].map(values);
     let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !REPORTED.contains(&key.as_str());
     let all = here.iter().filter(|(key, _)| is_profile(key));
     let others = all.filter(|(key, value)| original.get(*key) != Some(*value));
     let of = |(key, value): (&String, &Value)| {
-        let original = original.get(key).map_or_else(|| "not set".to_owned(), shown);
-        deviation(key, &original, &shown(value))
+        let original = original.get(key).map_or_else(|| "not set".to_owned(), formatted);
+        deviation(key, &original, &formatted(value))
     };
     others.map(of).collect()
 }
 
-/// Returns the values of all keys. Those of a table are named `table.key`.
+/// Returns the values of all keys. A key within a table is named `table.key`.
 fn values(options: &InsertBenchmarkOptions) -> Map<String, Value> {
     let mut all = Map::new();
     for (key, value) in options.values() {
@@ -252,8 +254,8 @@ fn values(options: &InsertBenchmarkOptions) -> Map<String, Value> {
     all
 }
 
-/// Formats a value, with words without the quotes of JSON.
-fn shown(value: &Value) -> String {
+/// Formats a value. Words have no quotes, unlike in JSON.
+fn formatted(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
         value => value.to_string(),

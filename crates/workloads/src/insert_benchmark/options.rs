@@ -1,5 +1,5 @@
-//! Options of the Insert Benchmark, with the original's values as defaults, and what a plan asks of
-//! them.
+//! Options of the Insert Benchmark, with the original's values as defaults. This module also
+//! answers what a plan asks about them: mistakes, warnings, needs, steps and a forecast.
 
 use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
@@ -66,7 +66,7 @@ with_defaults! {
         #[schemars(range(min = 1, max = 2_147_483_647))]
         pub max_price: u32 = 500,
         /// Least and greatest length of column `data`.
-        // It is a varchar of so many characters.
+        // The column is a varchar of 4000 characters.
         #[schemars(range(min = 0, max = 4_000))]
         pub data_length_min: u32 = 10,
         #[schemars(range(min = 0, max = 4_000))]
@@ -178,7 +178,7 @@ impl InsertBenchmarkOptions {
     }
 }
 
-/// Bytes of a row with its indexes in the steady state, by published data on InnoDB.
+/// Bytes of a row with its indexes in the steady state, from published figures for InnoDB.
 const ROW_BYTES: u64 = 225;
 
 impl WorkloadOptions for InsertBenchmarkOptions {
@@ -234,7 +234,7 @@ fn data_length_problem(benchmark: &InsertBenchmarkOptions) -> Option<Mistake> {
     first_problem([(least > greatest, "data_length_min", &reversed)])
 }
 
-/// Refuses a first id above 1 for SQLite, because the tables leave ids to the database, and SQLite's ids
+/// Refuses a first id above 1 for SQLite, because the database gives out the ids, and SQLite's
 /// begin with 1.
 fn first_id_problem(benchmark: &InsertBenchmarkOptions, plan: &Plan) -> Option<Mistake> {
     let first_id = benchmark.first_id;

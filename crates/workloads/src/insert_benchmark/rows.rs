@@ -1,11 +1,12 @@
-//! Row contents. Every column is a pure function of (seed, step, client, operation number, row).
+//! Makes row contents. Every column except the time is a pure function of (seed, step, client,
+//! operation number, row).
 
 use crate::insert_benchmark::options::InsertBenchmarkOptions;
 
 use crate::digits::push_part;
 use crate::{Philox, draw_below};
 
-/// Characters of the random part of `data`. They are base64's, as in the original's buffer.
+/// Characters of the random part of `data`. They are those of base64, as in the original's buffer.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// Random characters that one 128-bit draw gives. Each takes 6 bits, so each of four 32-bit words gives
 /// 5.
@@ -36,7 +37,7 @@ pub(crate) struct InsertRowSource {
 }
 
 impl InsertRowSource {
-    /// Returns the rows that client `client` inserts in step `step`.
+    /// Returns the source of the rows that client `client` inserts in step `step`.
     pub(crate) fn new(options: &InsertBenchmarkOptions, seed: u64, step: usize, client: u32) -> Self {
         Self {
             numbers: Philox::new(seed, stream(step, Purpose::Numbers)),
@@ -83,7 +84,8 @@ impl InsertRowSource {
     }
 }
 
-/// Returns the length of the random part: three quarters of the text, `percent` of that, rounded down.
+/// Returns the length of the random part. It is `percent` of three quarters of the text, rounded
+/// down.
 fn random_length(length: u32, percent: u32) -> u32 {
     length * 3 * percent / 400
 }
@@ -111,7 +113,7 @@ fn write_characters(words: &[u32], count: usize, out: &mut Vec<u8>) -> usize {
     written
 }
 
-/// What a stream of draws is for. Each purpose of each step has a stream of its own.
+/// What a stream of draws is for. Each purpose in each step has a stream of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     Numbers = 0,

@@ -1,5 +1,5 @@
-//! Statements of the Insert Benchmark, in the original's shapes, and a step's statements with values for
-//! their parameters, for a server to explain.
+//! Writes the statements of the Insert Benchmark in the original's shapes. For a server to explain,
+//! it also writes a step's statements with values for their parameters.
 
 use dbdyno_db::{Capabilities, DeleteForm, KeySource};
 
@@ -20,8 +20,8 @@ pub(crate) struct RangeKind {
     condition: &'static str,
 }
 
-/// The range queries in the order in which they are numbered. The register query is strictly greater,
-/// unlike the others, because the original has it so.
+/// The range queries in the order in which they are numbered. The register query has `>` where the
+/// others have `>=`, as in the original.
 pub(crate) const RANGES: [RangeKind; 3] = [
     RangeKind {
         suffix: "marketsegment",
@@ -39,8 +39,8 @@ pub(crate) const RANGES: [RangeKind; 3] = [
 /// Keys that a session takes from a sequence at once, as in the original.
 const SEQUENCE_CACHE: u32 = 1000;
 
-/// Drops and creates one table. `own` follows its columns. A `first_id` above 1 also moves its next
-/// key.
+/// Returns statements that drop and create one table. `own` is the plan's text after its columns.
+/// With a `first_id` above 1 they also set the table's first key.
 pub(crate) fn create_table(
     table: &str,
     capabilities: &Capabilities,
@@ -141,7 +141,7 @@ pub(crate) fn prepared_point(table: &str, capabilities: &Capabilities, ids: u32,
     format!("{}{marks})", point_prefix(table))
 }
 
-/// Returns the query for the lowest or highest id.
+/// Returns the query for the lowest or highest id. `function` is `MIN` or `MAX`.
 pub(crate) fn extreme(table: &str, function: &str) -> String {
     format!("SELECT {function}(transactionid) FROM {table}")
 }
@@ -154,8 +154,9 @@ pub(crate) fn sums(table: &str) -> String {
     )
 }
 
-/// Returns the queries of the step and its DELETE, on the first client's table. Queries begin in the
-/// middle of what they draw from, and ids lie in the middle of what is in the table by now.
+/// Returns the queries of the step and its DELETE, on the first client's table. A range query
+/// begins in the middle of the values that it draws from. A point query has ids from the middle of
+/// those that the table holds now. The DELETE begins with the lowest of them.
 pub(crate) fn explained(step: &ClientPart, setup: &InsertSetup, history: &History) -> Vec<Explained> {
     const CLIENT: u32 = 1;
     let (table, options) = (InsertSetup::table(CLIENT), &setup.options);
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_and_deletes_are_explained_in_the_middle_of_what_is_there() {
+    fn queries_are_explained_in_the_middle_of_the_rows_and_deletes_at_their_beginning() {
         let database_server = DatabaseServer {
             address: DatabaseAddress::Null(null::Options::default()),
             capabilities: postgres::capabilities(),

@@ -1,4 +1,4 @@
-//! The ten steps: what each is, in the original's order, and how long it takes.
+//! Makes the ten steps in the original's order, and estimates how long each takes.
 
 use crate::insert_benchmark::options::{InsertBenchmarkOptions, WriterArrivals};
 use dbdyno_db::Capabilities;
@@ -52,7 +52,7 @@ impl TaskKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientPart {
     pub(crate) kind: InsertStepKind,
-    /// INSERT statements of each client.
+    /// Number of INSERT statements of each client.
     pub(crate) inserts: u64,
     pub(crate) rows_per_commit: u32,
     pub(crate) deletes: bool,
@@ -138,9 +138,9 @@ impl StepOptions for InsertBenchmarkOptions {
     }
 }
 
-/// Estimates of how long steps take. Only the length of read-write steps is exact, as long as the
-/// server keeps the rate. All else is guessed from figures of data that fit in memory. With data that
-/// do not fit, l.i1 and l.i2 take longer.
+/// These functions estimate how long steps take. Only the length of read-write steps is exact, as
+/// long as the server keeps the rate. All else is guessed from figures for data that fit in memory.
+/// With data that do not fit, l.i1 and l.i2 take longer.
 impl InsertBenchmarkOptions {
     fn load_estimate(&self, commits: u64) -> StepEstimate {
         let (rows, clients) = (self.loaded_rows(), self.clients);
@@ -158,7 +158,7 @@ impl InsertBenchmarkOptions {
     }
 
     /// Returns the estimate for a write step. Each row goes into the table and its indexes. With
-    /// deletes another row leaves them, on a connection of its own.
+    /// deletes, another connection removes a row for each row that is inserted.
     fn write_estimate(&self, name: &str, rows: u64, commits: u64) -> StepEstimate {
         let ways = if self.deletes { 2 } else { 1 };
         let times = f64::from(ways);
@@ -178,7 +178,7 @@ impl InsertBenchmarkOptions {
 fn disk_bytes(benchmark: &InsertBenchmarkOptions, size: &Size) -> u64 {
     let indexes = f64::from(benchmark.secondary_indexes);
     let data_length = (f64::from(benchmark.data_length_min) + f64::from(benchmark.data_length_max)) / 2.0;
-    // The sizes hold for the original's 10 to 20 characters of data.
+    // The sizes are for the original's `data`, which has 10 to 20 characters.
     let row_bytes = if size.row_bytes > 0.0 { size.row_bytes + (data_length - 15.0) } else { 0.0 };
     let loaded = benchmark.loaded_rows() as f64;
     let written = written_rows(benchmark);
@@ -205,15 +205,16 @@ pub(crate) fn writer_arrivals(setup: &InsertSetup, index: usize, step: &ClientPa
     let per = Duration::from_secs(u64::from(step.rows_per_commit));
     match options.arrivals {
         WriterArrivals::Even => {
-            // Clients are offset against each other, so that even means even over all of them.
+            // Clients are offset from each other, so that the statements of all clients together
+            // are evenly spread.
             let interval = per / rate;
             let phase = interval * (client - 1) / options.clients;
             Arrivals::Open(ArrivalProcess::Constant { operations: u64::from(rate), per, phase })
         }
         WriterArrivals::Poisson => {
             let draws = Draws::new(setup.context.seed, stream(index, Purpose::ArrivalProcess), client);
-            // The step is as long as an even one. Otherwise chance in its length would be chance in
-            // whether it kept its rate.
+            // The step is as long as one with even arrivals. If its length were random, chance
+            // would decide whether it kept its rate.
             Arrivals::Open(ArrivalProcess::poisson(u64::from(rate), per, draws).fitted_to(step.inserts))
         }
         WriterArrivals::Burst => {
@@ -320,7 +321,8 @@ fn statement(
     }
 }
 
-/// Returns the kinds of connections of a step, in the order in which records number them.
+/// Returns the kinds of connections that each client has in a step, in the order in which records
+/// number them.
 pub(crate) fn kinds(step: &ClientPart) -> Vec<TaskKind> {
     let (first, query) = match step.kind {
         InsertStepKind::Load | InsertStepKind::Write => (TaskKind::Insert, None),
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn even_writers_of_several_clients_are_set_off_against_each_other() {
+    fn even_writers_of_several_clients_are_offset_from_each_other() {
         let setup = setup(InsertBenchmarkOptions { clients: 4, ..InsertBenchmarkOptions::default() });
         let steps = setup.options.list();
         let due = |client| {

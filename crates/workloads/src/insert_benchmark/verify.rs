@@ -1,4 +1,5 @@
-//! Compares a table with what the client did to it: row count, column sums, ids.
+//! Compares each table with what its client did to it: the number of rows, the sums of columns, and
+//! the ids.
 
 use std::time::Instant;
 
@@ -38,7 +39,7 @@ pub(crate) async fn verify(
     Ok(checks)
 }
 
-/// Returns everything that is certain after what happened to the table.
+/// Compares everything that is certain about the table after what happened to it.
 fn parts(setup: &InsertSetup, client: u32, table: &TableHistory, actual: &[i128]) -> Vec<CheckPart> {
     if table.strays {
         let expected = i128::from(table.rows_inserted()) - i128::from(table.deleted);
@@ -54,8 +55,9 @@ fn parts(setup: &InsertSetup, client: u32, table: &TableHistory, actual: &[i128]
     parts
 }
 
-/// Returns whether the DELETEs took as many rows as they should. This needs a check of its own, because
-/// the expected number of remaining rows is computed from what the DELETEs reported.
+/// Compares the number of rows that the DELETEs took with the number that they should have taken.
+/// This needs a comparison of its own, because the expected number of remaining rows is computed
+/// from what the DELETEs reported.
 fn delete_part(table: &TableHistory) -> Option<CheckPart> {
     let Deletes { due, done } = table.deletes;
     (due > 0).then(|| part("rows deleted", due.into(), done.into()))
@@ -66,7 +68,8 @@ fn content_parts(expected: &[i128; 5], actual: &[i128]) -> Vec<CheckPart> {
     sums.map(|((name, expected), actual)| part(name, *expected, *actual)).collect()
 }
 
-/// The ids are known exactly, because a database that no one else uses gives them out without gaps.
+/// Compares the ids. They are known exactly, because a database that no one else uses gives them
+/// out without gaps.
 fn id_parts(first_id: u64, inserted: u64, deleted: u64, actual: &[i128]) -> Vec<CheckPart> {
     let (first, last) = if inserted == deleted {
         (0, 0)
@@ -81,7 +84,8 @@ fn id_parts(first_id: u64, inserted: u64, deleted: u64, actual: &[i128]) -> Vec<
     ]
 }
 
-/// Makes all rows again and sums those that were not deleted. Deletes take the oldest rows first.
+/// Returns the expected sums. It makes all rows again and adds up those that were not deleted,
+/// because deletes take the oldest rows first.
 fn expected(setup: &InsertSetup, client: u32, history: &TableHistory) -> [i128; 5] {
     let mut sums = [0; 5];
     let mut deleted = history.deleted;
@@ -254,7 +258,7 @@ mod tests {
         let values = expected_values(&setup(wide.clone()), &history(&wide, &[], 0));
         assert!(values[2] > 1 << 32, "{values:?}");
         assert_eq!(values, sums_of(&rows_by_text(setup(wide), &[])));
-        // There are a thousand million rows from the highest id on that a plan may begin with.
+        // The table has 10^9 rows, and its ids begin with the highest one that a plan may name.
         let first = 1_i128 << 62;
         let rows = 1_000_000_000;
         let last = first + rows - 1;
@@ -293,7 +297,7 @@ mod tests {
         add(&mut history, &options, 3, vec![lost]);
         let mut session = setup.context.database_server.connect().await.unwrap();
         let checks = verify(&setup, &history, &mut session).await.unwrap_err();
-        // The other client's table is asked for, and the null driver has none.
+        // Only the other client's table is read, and the null driver has no tables.
         assert!(checks.to_string().contains("pi1"), "{checks}");
         assert!(history.of(CLIENT).unknown().is_some() && history.of(1).unknown().is_none());
     }

@@ -1,6 +1,6 @@
-//! The list of steps: load and index, then the sequence at each concurrency level. It also has where
-//! the server comes to rest between them, and before which steps loaded data may be put back. Estimates
-//! are exact for steps that have a length, and everything else is guessed.
+//! Makes the list of steps: load and index, then the sequence at each concurrency level. It also
+//! decides between which steps the server comes to rest, and before which steps loaded data may be
+//! put back. Estimates are exact for steps that have a length, and guessed for all others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,9 +74,9 @@ impl MicrobenchmarksOptions {
     /// plan. `before` is `None` before the first one (after the load), and `after` is `None` after the
     /// last.
     ///
-    /// The original does so after point-query.warm and after the last step that writes before the
-    /// reads. Where loaded data are put back later, they must be at rest already, so the first rest is
-    /// after the load. There is no rest after writes that are thrown away.
+    /// The original brings it to rest after point-query.warm, and after the last step that writes
+    /// before the reads. Where loaded data are put back later, they must be at rest already, so the
+    /// first rest is after the load. There is no rest after writes that are thrown away.
     fn rest_between(&self, before: Option<&MicroLevel>, after: Option<&MicroLevel>) -> Rest {
         let Some(after) = after.filter(|_| before.is_none() || !self.data.puts_back_each_step()) else {
             return Rest::Never;
@@ -126,11 +126,12 @@ fn begins_group(levels: &[MicroLevel], index: usize) -> bool {
     !follows_warm_up(index) && (levels[index].step.test.writes() || !follows_warm_up(first))
 }
 
-/// Name of the five groups in the reports of 2023 and 2024, over 42 steps.
+/// Name of the grouping in the reports of 2023 and 2024, which has five groups over 42 steps.
 const BY_PART: &str = "2024";
-/// Name of the four groups in the reports since 2025, over 32 steps.
+/// Name of the grouping in the reports since 2025, which has four groups over 32 steps.
 const BY_KIND: &str = "2025";
-/// Name of the five groups in the report of January 2021, by when a step runs. The load is one of them.
+/// Name of the grouping in the report of January 2021, which has five groups by when a step runs.
+/// The load is one of them.
 const BY_SEQUENCE: &str = "2021";
 
 pub(crate) fn of_load() -> BTreeMap<String, String> {
@@ -160,7 +161,7 @@ fn by_part(test: Test) -> Option<&'static str> {
     }
 }
 
-/// Returns the group by kind. In these reports read-only-simple counts as aggregation, though it has
+/// Returns the group by kind. These reports count read-only-simple under aggregation, though it has
 /// none.
 fn by_kind(test: Test) -> &'static str {
     match test.family() {
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_comes_to_rest_after_the_load_and_after_the_writes_whatever_is_left_out() {
+    fn the_server_rests_after_the_load_and_after_the_writes_whichever_steps_are_left_out() {
         for data in [DataMode::Preserve, DataMode::Restart] {
             assert_eq!(settled(data, &["*"]), ["point-query.warm", "read-write_range=100.c2"]);
             assert_eq!(settled(data, &["!*.warm", "!read-write*"]), ["load", "write-only.c2"]);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_come_back_are_at_rest_and_data_that_go_away_need_none() {
+    fn restored_data_are_at_rest_and_discarded_writes_need_no_rest() {
         assert_eq!(settled(DataMode::Restore, &["*"]), ["load", "read-write_range=100.c2"]);
         assert_eq!(settled(DataMode::Restore, &["delete"]), ["load"]);
         for data in [DataMode::Reset, DataMode::RestoreEachStep] {
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn after_each_step_that_writes_if_the_plan_asks_for_it_and_the_tables_go_on() {
+    fn the_server_rests_after_each_write_if_the_plan_asks_for_it_and_the_tables_stay() {
         let each = |data| {
             let settle = Some(Settle { after: SettleAfter::EachWrite, ..Settle::default() });
             let options =
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_end_with_their_operations_say_so_but_the_one_scan_of_each_table() {
+    fn steps_that_end_with_their_operations_say_so_except_the_one_scan() {
         let detail = |sequence: &str| {
             let plan = parse(
                 &format!(

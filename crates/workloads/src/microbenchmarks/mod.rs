@@ -1,4 +1,5 @@
-//! The microbenchmarks: 27 small tests on tables `sbtest1..T`, in the order of the published reports.
+//! The microbenchmarks are 27 small tests on tables `sbtest1..T`, in the order of the published
+//! reports.
 //!
 //! They follow sysbench.lua and its driver as used for the reports of 2023 to 2026. Tables, rows, draws
 //! and connections are those of the classic workload ([`crate::oltp`]). What is sent, in which order
@@ -52,7 +53,7 @@ pub struct Microbenchmarks {
 }
 
 impl Microbenchmarks {
-    /// Returns the test of step `index`, or `None` for load and index.
+    /// Returns step `index`, ready to be described or run. The result is `None` for load and index.
     fn step(&self, index: usize) -> Option<ReadyStep<'_>> {
         self.level(index).map(|level| ReadyStep::new(&self.options, level, &self.context))
     }
@@ -61,7 +62,8 @@ impl Microbenchmarks {
         self.level(index).map(|level| level.step.test)
     }
 
-    /// Returns step `index` of the sequence, or `None` for load and index.
+    /// Returns the step of the sequence that step `index` runs, with its connections. The result is
+    /// `None` for load and index.
     fn level(&self, index: usize) -> Option<&MicroLevel> {
         self.steps[index].kind.as_ref()
     }
@@ -233,11 +235,11 @@ mod tests {
     use super::*;
     use crate::deviations::rows;
 
-    /// Topics of the classic workload that have other names here.
+    /// Topics of the classic workload that do not hold here, or have rows of their own here.
     const OTHERS: [&str; 2] = ["k", "query plans"];
 
     #[test]
-    fn what_always_holds_for_the_classic_workload_holds_here_or_is_known_not_to() {
+    fn what_always_holds_for_the_classic_workload_is_due_to_its_tables_or_a_known_exception() {
         let all = rows(oltp::ROWS, "deviation");
         for always in all.iter().filter(|row| row.always_holds() && !row.topic.is_empty()) {
             let topic = always.topic.as_str();
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_plan_that_the_original_has_not_are_reported() {
+    fn options_that_the_original_does_not_have_are_reported() {
         let topics = |options: &MicrobenchmarksOptions| {
             deviations(options).into_iter().map(|found| found.topic).collect::<Vec<_>>()
         };

@@ -1,5 +1,5 @@
-//! Options of the microbenchmarks, with the original's values where it has them, and what a plan asks
-//! of them.
+//! Options of the microbenchmarks, with the original's values where it has them. This module also
+//! answers what a plan asks about them: mistakes, warnings, needs, steps and a forecast.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ with_defaults! {
         #[schemars(range(min = 1))]
         pub operations: Option<u64> = None,
         /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.
-        // Every product takes so many in one statement.
+        // Every product takes a list of 10,000 ids in one statement.
         #[schemars(range(min = 1, max = 10_000))]
         pub update_inlist_ids: u32 = 10,
         /// Exponent of update-zipf.
@@ -133,7 +133,8 @@ with_defaults! {
 /// A step with its number of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MicroLevel {
-    /// The step's name, `point-query.pre`, or with several numbers of connections `point-query.pre.c16`.
+    /// The step's name, such as `point-query.pre`. With several concurrency levels it is
+    /// `point-query.pre.c16`.
     pub name: String,
     pub step: MicroStep,
     /// The step's place in the whole sequence, from 0.
@@ -142,7 +143,8 @@ pub struct MicroLevel {
 }
 
 impl MicrobenchmarksOptions {
-    /// Returns the steps after load and index: those that the patterns choose, each on every level.
+    /// Returns the steps after load and index. These are the steps that the patterns choose, each
+    /// at every concurrency level.
     pub fn levels(&self) -> Vec<MicroLevel> {
         let is_sweep = self.connections.len() > 1;
         let mut levels = Vec::new();
@@ -182,7 +184,8 @@ impl MicrobenchmarksOptions {
         self.length(step).map_or(Duration::ZERO, |_| self.warmup.0)
     }
 
-    /// Returns the same tables for the classic workload: what is loaded and how, without a test.
+    /// Returns the options with which the classic workload loads the same tables. They have no
+    /// test.
     pub fn tables_part(&self) -> OltpOptions {
         OltpOptions {
             tests: Vec::new(),
@@ -315,7 +318,8 @@ fn steps_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     first_problem([(options.levels().is_empty(), "steps", none)])
 }
 
-/// Checks that the rows of hot-points lie after the middle of the table.
+/// Checks that the second half of the table has enough rows for hot-points, which reads rows after
+/// the middle.
 fn hot_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     let levels = options.levels();
     let hot = levels.iter().find(|level| level.step.test == MicroTest::HotPoints)?;
@@ -353,8 +357,8 @@ fn warnings(options: &MicrobenchmarksOptions) -> Vec<String> {
 }
 
 named! {
-    /// One microbenchmark, in the order of families. Names are the original's; what some of them
-    /// hide is in `words.toml`.
+    /// The microbenchmarks, in the order of their families. Names are the original's, and
+    /// `words.toml` says what some of them leave out.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum MicroTest {
         PointQuery = "point-query",
@@ -425,7 +429,8 @@ impl MicroTest {
         matches!(self.family(), QueryFamily::Writes(_))
     }
 
-    /// Returns whether it runs with several ranges, so that its step's name must say which.
+    /// Returns whether a sequence has it with several ranges, so that its step's name must say
+    /// which.
     pub(crate) const fn is_named_by_range(self) -> bool {
         matches!(self, Self::RandomPoints | Self::ReadOnly | Self::ReadWrite)
     }
@@ -472,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_runs_each_step_on_all_numbers_of_connections_but_the_one_scan() {
+    fn a_sweep_runs_each_step_at_every_concurrency_level_except_the_one_scan() {
         let options = MicrobenchmarksOptions {
             steps: vec!["scan".to_owned(), "delete".to_owned()],
             connections: vec![1, 8],

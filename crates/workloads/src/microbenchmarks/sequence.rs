@@ -1,5 +1,5 @@
-//! The two sequences of microbenchmarks: their names as plans write them, their steps, and how a plan
-//! chooses steps by patterns such as `point-query*` and `!scan`.
+//! The two sequences of microbenchmarks have names, as plans write them, and steps. A plan chooses
+//! steps by patterns such as `point-query*` and `!scan`.
 
 use std::sync::LazyLock;
 
@@ -45,16 +45,16 @@ impl<'de> Deserialize<'de> for MicroSequence {
 }
 
 named! {
-    /// When in a sequence a test runs; what the step's name has after the test's.
+    /// When in a sequence a test runs. The names here are what a step's name has after its test's.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Moment {
         /// Before the steps that write.
         Pre = ".pre",
         /// After them, or one of them.
         Main = "",
-        /// Only to fill caches; its result is in no summary.
+        /// Only to fill caches. The result is in no summary.
         Warm = ".warm",
-        /// The same, before the steps that write.
+        /// Only to fill caches, before the steps that write.
         WarmPre = ".warmpre",
     }
 }
@@ -103,8 +103,8 @@ impl Moment {
 }
 
 impl MicroStep {
-    /// Returns the published name without the range where the range distinguishes nothing, such as
-    /// `point-query.pre` or `random-points.pre_range=10`.
+    /// Returns the step's name, which is the published name, but without the range where the range
+    /// distinguishes nothing: `point-query.pre`, but `random-points.pre_range=10`.
     pub fn name(&self) -> String {
         if self.test.is_named_by_range() {
             return self.published_name();
@@ -118,7 +118,8 @@ impl MicroStep {
         format!("{}{}_range={}", self.test.name(), self.moment.name(), self.range)
     }
 
-    /// Reads a line of a sequence: the published name, and what distinguishes the step from the others.
+    /// Reads a line of a sequence: the published name, then words for what the step does
+    /// differently from most others.
     fn read(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let (name, range) = words.next()?.split_once("_range=")?;
@@ -164,10 +165,10 @@ impl MicroSequence {
 
 /// Returns whether `name` fits `pattern`, in which `*` is any text and `?` one character.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
-    // This is the other word for the same test.
+    // A plan may write `non-index`, as the classic test is named.
     let pattern = pattern.replace("non-index", "nonindex");
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // This remembers where the last star stood, and how much of the name it has taken so far.
+    // `star` remembers where the last star stood, and how much of the name it has taken so far.
     let (mut at, mut of, mut star) = (0, 0, None);
     while of < name.len() {
         if pattern.get(at) == Some(&'*') {
@@ -205,7 +206,7 @@ mod tests {
     use crate::microbenchmarks::options::MicrobenchmarksOptions;
 
     #[test]
-    fn a_sequence_is_named_with_and_without_quotes_and_a_wrong_one_is_answered_with_the_two() {
+    fn a_sequence_needs_no_quotes_and_a_wrong_name_is_answered_with_both_right_ones() {
         let read = |value: &str, set: &[(String, String)]| {
             let text = format!(
                 "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.microbenchmarks]\nsequence = {value}\n"
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_and_question_marks_fit_what_they_should() {
+    fn a_star_fits_any_text_and_a_question_mark_one_character() {
         for (pattern, name, expected) in [
             ("scan", "scan", true),
             ("scan", "scan.warm", false),

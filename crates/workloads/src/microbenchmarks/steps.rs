@@ -1,5 +1,5 @@
-//! One step of a sequence: its settings for the classic workload's parts, its description, its
-//! connections.
+//! Makes one step of a sequence from the classic workload's parts: its settings, its description
+//! and its connections. It also puts back the rows that delete steps took away.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +24,7 @@ use crate::{Context, Error, Result, Tasks, Work, planned};
 pub(crate) struct ReadyStep<'a> {
     pub(crate) options: &'a MicrobenchmarksOptions,
     pub(crate) level: &'a MicroLevel,
-    /// What the classic workload's parts are given.
+    /// The set-up that the classic workload's parts get for this step.
     pub(crate) setup: Arc<OltpSetup>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> ReadyStep<'a> {
         self.options.protocol.prepares(auto)
     }
 
-    /// Returns what ends the connection's part.
+    /// Returns what ends the part of connection `connection` (from 0) in the step.
     fn limit(&self, connection: u32) -> Limit {
         let step = &self.level.step;
         match (self.options.length(step), self.options.operations) {
@@ -108,9 +108,9 @@ impl<'a> ReadyStep<'a> {
             found_rows: Arc::clone(found_rows),
         };
         let task = |connection: u32| {
-            // Connections that scan the same table are recorded together, wherever the number of tables
-            // divides that of clients. The reason is that tables may differ in size, and only sums are
-            // known for a client.
+            // Connections that scan the same table are recorded as one client, wherever the number
+            // of tables divides that of clients. Tables may differ in size, and only sums are known
+            // for a client.
             let spec = TaskSpec::new(1 + connection % clients, Arrivals::Closed, self.limit(connection));
             let (setup, script) = (Arc::clone(&self.setup), script.clone());
             planned(spec, move || AnyTask::Test(TestTask::new(&setup, script, connection, first_new_id)))
@@ -167,11 +167,13 @@ impl<'a> ReadyStep<'a> {
     }
 }
 
+/// Number of ids in which one query looks for missing rows.
 const ROWS_PER_LOOK: u64 = 20_000;
+/// Number of missing rows that one INSERT puts back.
 const ROWS_PER_STATEMENT: usize = 1_000;
 
-/// Inserts the loaded rows that are missing, outside of any clock. The result has how many there were.
-/// Other rows stay as they are.
+/// Inserts the loaded rows that are missing, outside of any measured time. The result has their
+/// number. Other rows stay as they are.
 pub(crate) async fn refill(setup: &OltpSetup, session: &mut AnySession) -> Result<(u64, Work)> {
     let began = Instant::now();
     let source = OltpRowSource::of(setup);

@@ -1,9 +1,10 @@
-//! How ids are drawn from 1 to N: the original's distributions.
+//! Draws ids from 1 to N by the original's distributions.
 //!
 //! Two of them are known to go wrong in one version of the original or another. `gaussian` is drawn
-//! here as it is documented. Version 1.1 takes the number of its uniform draws from an option that is
-//! gone, and always gives 1. `special` hits the upper three quarters of its band in version 1.0, which
-//! uses one random number twice, and the whole band before 1.0. Both are offered.
+//! here as it is documented. Version 1.1 takes the number of its uniform draws from an option that
+//! is gone, and always draws 1. `special` hits only the upper three quarters of its band in version
+//! 1.0, which uses one random number twice. Versions before 1.0 hit the whole band. Plans may ask
+//! for either.
 
 use crate::oltp::operation::OltpDraws;
 use crate::oltp::options::{Distribution, OltpOptions};
@@ -22,7 +23,7 @@ enum Shape {
     Gaussian {
         iterations: u32,
     },
-    /// A uniform draw to this power, over the range.
+    /// A uniform draw from 0 to 1, raised to this power and stretched over the range.
     Pareto {
         power: f64,
     },
@@ -32,7 +33,8 @@ enum Shape {
 #[derive(Debug, Clone)]
 struct Special {
     iterations: u32,
-    /// Fraction of the draws outside the band, before counting what the bell puts into it.
+    /// Fraction of the draws that come from the bell instead of the band. The bell puts some of
+    /// them into the band too.
     outside: f64,
     /// Number of ids over which the bell lies.
     span: f64,
@@ -80,8 +82,8 @@ impl IdDistribution {
 }
 
 impl Special {
-    /// Version 1.0 measures bell and band by the distance from the first id to the last, and makes the
-    /// band one id wider.
+    /// Returns the shape for ids up to `greatest`. Version 1.0 measures bell and band by the
+    /// distance from the first id to the last, and makes the band one id wider.
     fn new(options: &OltpOptions, greatest: u64) -> Self {
         let reused = options.distribution == Distribution::Special;
         let (span, more) = if reused { ((greatest - 1) as f64, 1.0) } else { (greatest as f64, 0.0) };
@@ -106,14 +108,16 @@ impl Special {
     }
 }
 
-/// Returns the mean of some uniform draws. It is a bell over the range, with a standard deviation of 1
-/// / sqrt(12 * draws).
+/// Returns the mean of `iterations` uniform draws. Its distribution is a bell from 0 to 1, with a
+/// standard deviation of 1 / sqrt(12 * iterations).
 fn bell(draws: &mut OltpDraws, iterations: u32) -> f64 {
     let sum: f64 = (0..iterations).map(|_| draws.fraction()).sum();
     sum / f64::from(iterations)
 }
 
-/// Ranks `1..=ranks` with exponent `s`.
+/// Draws ranks `1..=ranks` with probabilities proportional to rank^-s, where s is the exponent. It
+/// draws a point below the curve x^-s, which is called the hat, and rejects points that would make
+/// a rank too frequent.
 #[derive(Debug, Clone)]
 pub(crate) struct Zipf {
     ranks: f64,
@@ -122,7 +126,7 @@ pub(crate) struct Zipf {
     first: f64,
     /// Integral of the hat up to ranks + 0.5.
     last: f64,
-    /// Candidates this close above the inverse are accepted without computing the hat.
+    /// A rank that lies at most this far above the point is accepted without computing the hat.
     squeeze: f64,
 }
 
@@ -185,11 +189,12 @@ fn log1p_over(x: f64) -> f64 {
 const ROUND_KEYS: [u64; 4] =
     [0x9E37_79B9_7F4A_7C15, 0x3C6E_F372_FE94_F82A, 0xDAA6_6D2C_7DDF_743F, 0x78DD_E6E5_FD29_F054];
 
-/// The permutation of `1..=greatest`.
+/// A fixed permutation of `1..=greatest`, which gives each rank an id. It is a Feistel network over
+/// pairs of halves, repeated until the result is in the range.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scramble {
     greatest: u64,
-    /// Bits of each half.
+    /// Bits of each half of a number that is permuted.
     bits: u32,
 }
 
@@ -348,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parameters_of_special_are_heeded() {
+    fn special_follows_its_parameters() {
         let options = OltpOptions {
             distribution: Distribution::Special,
             special_percent: 10,

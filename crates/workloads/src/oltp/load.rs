@@ -1,5 +1,5 @@
-//! The tables before the first test. They are made, or found as others have left them. The load divides
-//! the rows of all tables over statements and connections.
+//! Prepares the tables for the first test. It makes them, or finds them as others have left them. A
+//! load divides the rows of all tables over statements and connections.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -16,13 +16,13 @@ use crate::oltp::{OltpSetup, sql};
 use crate::options::{Protocol, Verify};
 use crate::{Error, Result, Work, checks};
 
-/// Bytes of the original's buffer. An INSERT is never longer.
+/// Bytes of the original's buffer, which no INSERT exceeds.
 const INSERT_BYTES: usize = 512 << 10;
 /// Bytes that are streamed at a time. A commit costs nothing compared with so many rows, and there are
 /// several per second.
 const STREAM_BYTES: usize = 4 << 20;
-/// Bytes of a row in an INSERT without its numbers: brackets, commas with spaces, quotes, the comma
-/// before the next row. A streamed row has fewer.
+/// Bytes of a row in an INSERT without its numbers: the two texts, brackets, commas, spaces and
+/// quotes. A streamed row has fewer.
 const AROUND: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
 
 /// How a statement of the load is made and sent.
@@ -40,14 +40,15 @@ pub(crate) enum LoadForm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoadPlan {
     pub(crate) form: LoadForm,
-    /// Whether the client gives the ids. It gives all of them, or it gives those of tables that several
-    /// connections fill, that do not begin with 1, or whose counter would skip some.
+    /// Whether the client gives the ids. It does where the options need it, where several
+    /// connections fill a table, where ids do not begin with 1, and where the table's counter would
+    /// skip some.
     pub(crate) with_ids: bool,
     tables: u32,
     rows: u64,
     /// Rows of a full statement.
     pub(crate) rows_per_statement: u64,
-    /// Connections that have something to load.
+    /// Number of connections that have something to load.
     pub(crate) connections: u32,
     /// Whether each table is filled by one connection, in the order of ids. Where rows stay in the
     /// order in which they came, that order decides what ranges cost and how a planner reads them.
@@ -114,7 +115,8 @@ impl LoadPlan {
         plan
     }
 
-    /// Returns the connections that build indexes. Each builds those of whole tables.
+    /// Returns the number of connections that build indexes. Each builds the indexes of whole
+    /// tables.
     pub(crate) fn index_connections(&self) -> u32 {
         self.connections.min(self.tables)
     }
@@ -149,8 +151,9 @@ impl LoadPlan {
         }
     }
 
-    /// Returns whether the INSERT of `batch` is a prepared one. The last multi-row INSERT of a table is
-    /// not prepared where it has fewer rows, because it would be prepared to be executed once.
+    /// Returns whether the INSERT of `batch` is a prepared one. The last multi-row INSERT of a
+    /// table is text where it has fewer rows, because it would be prepared only to be executed
+    /// once.
     pub(crate) fn is_prepared(&self, batch: RowBatch) -> bool {
         match self.form {
             LoadForm::Prepared => batch.rows() == self.rows_per_statement,
@@ -165,7 +168,8 @@ impl LoadPlan {
         self.form == LoadForm::Prepared && self.rows >= self.rows_per_statement
     }
 
-    /// Returns an INSERT to be prepared, for a full statement's rows or for one row.
+    /// Returns the INSERT to prepare. It has the rows of a full statement, or one row where rows
+    /// are streamed.
     pub(crate) fn prepared_insert(&self, table: u32) -> String {
         if let LoadForm::Stream(form) = self.form {
             return sql::load_rows(&OltpSetup::table(table), form, self.with_ids);
@@ -239,7 +243,8 @@ pub(crate) async fn make(setup: &OltpSetup, session: &mut AnySession) -> Result<
     Ok(works)
 }
 
-/// Makes the sequence go on after the ids that the load gave, where it knows nothing about them.
+/// Makes each table's sequence continue after the ids that the client gave in the load, because the
+/// sequence does not know them.
 pub(crate) async fn restart_ids(setup: &OltpSetup, session: &mut AnySession) -> Result<Option<Work>> {
     let has_sequence = setup.context.database_server.capabilities.key_source == KeySource::Sequence;
     if !has_sequence || setup.client_ids() || !LoadPlan::new(setup).with_ids {
@@ -256,7 +261,7 @@ pub(crate) async fn restart_ids(setup: &OltpSetup, session: &mut AnySession) -> 
 
 /// Tables that dbdyno found and did not make.
 pub(crate) struct ExistingTables {
-    /// What later checks begin with.
+    /// The contents that later checks compare with.
     pub(crate) contents: Contents,
     /// Number of rows in each table. It is empty where they were not counted.
     pub(crate) rows: Vec<u64>,
@@ -282,7 +287,7 @@ pub(crate) async fn find(
         let [rows, least, greatest, k, _] = if is_verified {
             sums_of(number, session).await?
         } else {
-            // In this case no one needs the sums, so a large table is not read.
+            // Without verification no one needs the sums, so a large table is not read.
             let greatest = greatest_id(number, session).await?;
             [greatest, 1, greatest, 0, 0]
         };
@@ -304,7 +309,7 @@ pub(crate) async fn find(
     Ok(ExistingTables { contents, rows: rows_of_tables, work })
 }
 
-/// Returns what the plan says about the tables, in its own words.
+/// Returns the size of the tables as the plan writes it.
 fn wanted(setup: &OltpSetup) -> String {
     let size = format!("table_size = {}", setup.options.table_size);
     match setup.options.first_id {
@@ -416,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_gives_ids_that_do_not_begin_with_1_and_they_take_their_room() {
+    fn the_client_gives_ids_that_do_not_begin_with_1_and_statements_have_room_for_them() {
         let plan = |first_id| {
             let options = OltpOptions { first_id, load_connections: 1, ..OltpOptions::default() };
             plan(options, mysql::capabilities("innodb", true))

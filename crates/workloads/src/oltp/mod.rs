@@ -1,5 +1,5 @@
-//! The classic OLTP tests: point selects, read-only and read-write transactions, single writes, on
-//! tables `sbtest1..T`.
+//! The classic OLTP tests are point selects, read-only and read-write transactions, and single
+//! writes, on tables `sbtest1..T`.
 //!
 //! They follow sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and
 //! distributions. Where this differs, [`deviations`] says so in every record.
@@ -61,14 +61,14 @@ impl OltpSetup {
         (1..=self.options.tables).map(Self::table).collect()
     }
 
-    /// Returns what a range's statement itself adds to its first id. Version 0.5 writes `BETWEEN 5000
-    /// AND 5000+99`.
+    /// Returns the number that the text of a range query adds to its first id. Version 0.5 has it
+    /// and writes `BETWEEN 5000 AND 5000+99`. Later versions send both ids.
     fn added_span(&self) -> Option<u32> {
         (self.options.profile == OltpProfile::Sysbench05).then(|| self.options.range_size - 1)
     }
 
-    /// Returns whether ids come from the client. They do if the plan says so, or if a table gives out
-    /// ids for a primary key only.
+    /// Returns whether ids come from the client. They do if the plan says so, or if the table has
+    /// no primary key and the database gives out ids only for one.
     pub(crate) fn client_ids(&self) -> bool {
         let by_key_only = self.context.database_server.capabilities.key_source == KeySource::Table;
         !self.options.auto_inc || (self.options.secondary && by_key_only)
@@ -76,7 +76,7 @@ impl OltpSetup {
 }
 
 impl Oltp {
-    /// Looks for the highest id, after which the next test numbers its own rows.
+    /// Finds the highest id, after which the client numbers its own rows in an insert test.
     async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<()> {
         let inserts = matches!(self.steps[index].kind, OltpStepKind::Test { test: Test::Insert, .. });
         if self.shared.client_ids() && inserts {
@@ -147,7 +147,7 @@ impl Workload for Oltp {
     type Options = OltpOptions;
     type ConnectionTask = AnyTask;
 
-    /// Sets the defaults of a profile, where the table says nothing else.
+    /// Sets those defaults of a profile that the table does not set itself.
     fn lay_under(table: &mut Table<'_>) {
         const KEY: &str = "profile";
         if table.text(KEY) == Some("sysbench-0.5") {
@@ -236,8 +236,8 @@ pub(crate) fn deviations(options: &OltpOptions) -> Vec<Deviation> {
     of_rows(ROWS, &values)
 }
 
-/// Returns what is done between steps, and after which ones. It is `None` where nothing is done, as in
-/// the original.
+/// Returns what dbdyno does between steps, and after which steps. It is `None` where nothing is
+/// done, as in the original.
 fn rest(options: &OltpOptions) -> Option<String> {
     let settle = options.settling();
     let when = match (settle.after_steps()?, options.use_existing) {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_versions_defaults_hold_where_the_plan_says_nothing() {
+    fn the_profiles_defaults_hold_where_the_plan_sets_none() {
         let old = oltp("profile = \"sysbench-0.5\"");
         assert_eq!(old.profile, OltpProfile::Sysbench05);
         assert_eq!(

@@ -1,5 +1,5 @@
-//! One operation of a test: the mix of its statements, their tables and parameters, and the random
-//! numbers that they are drawn from. The buffers are used again for the next operation.
+//! Makes one operation of a test: the mix of its statements, their tables and parameters, and the
+//! random numbers that they are drawn from. Each operation uses the buffers of the one before.
 
 use std::collections::BTreeSet;
 
@@ -29,11 +29,11 @@ pub(crate) struct OltpOperation {
     distribution: IdDistribution,
     tables: u64,
     one_table: bool,
-    /// The table of all statements (from 0), for a test whose connections have one table each.
+    /// The table of all statements (from 0), in a test that gives each connection one table.
     fixed_table: Option<usize>,
     table_size: u64,
-    /// What is added to a draw. Draws are from 1 to the table's size, and ids and `k` are higher by
-    /// this.
+    /// This is added to a draw. Draws are from 1 to the table's size, but ids and `k` begin with
+    /// the first id.
     offset: u64,
     /// A range spans its first id and this many more.
     span: i64,
@@ -56,7 +56,8 @@ impl OltpOperation {
             fixed_table,
             table_size: options.table_size,
             offset: options.first_id - 1,
-            // Where the statement adds the span, both parameters are the first id.
+            // Where the text of the statement adds the span, both parameters are the first id of
+            // the range.
             span: setup.added_span().map_or(i64::from(options.range_size) - 1, |_| 0),
         }
     }
@@ -172,9 +173,9 @@ pub(crate) struct StatementSlot {
     pub(crate) group: u32,
 }
 
-/// Returns the statements of one operation of `test`. Its order and its groups are the original's: all
-/// point selects of a transaction share a table, and so do the ranges of one kind, and DELETE and
-/// INSERT.
+/// Returns the statements of one operation of `test`. Their order and groups are the original's:
+/// all point selects of a transaction share a table, and so do the ranges of one kind, and DELETE
+/// and INSERT.
 pub(crate) fn places(test: Test, options: &OltpOptions, client_ids: bool) -> Vec<StatementSlot> {
     let mut mix = Mix::default();
     let in_transaction = test.is_transaction() && !options.skip_trx;
@@ -215,6 +216,7 @@ pub(crate) fn prepared(places: &[StatementSlot], tables: u32, with_begin: bool) 
     kinds.into_iter().map(count).sum()
 }
 
+/// The statements of an operation, as they are put together.
 #[derive(Debug, Default)]
 struct Mix {
     places: Vec<StatementSlot>,
@@ -248,7 +250,7 @@ impl Mix {
     }
 }
 
-/// All draws of operation `number` of `task`. They depend on these, and on the stream, alone.
+/// The draws of operation `number` of `task`. They depend only on these two and the stream.
 #[derive(Debug)]
 pub(crate) struct OltpDraws {
     stream: Philox,
@@ -257,7 +259,7 @@ pub(crate) struct OltpDraws {
     /// Index of the next block.
     next: u32,
     block: [u32; 4],
-    /// Words of the block that are used up.
+    /// Number of words of the block that are used up.
     used: usize,
 }
 
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_the_mix_is_heeded() {
+    fn every_option_of_the_mix_has_its_effect() {
         let one_range =
             OltpOptions { simple_ranges: 0, order_ranges: 0, distinct_ranges: 0, ..OltpOptions::default() };
         assert_eq!(split(Test::ReadOnly, &one_range), (11, 0, 2));
@@ -366,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_gives_its_draws_whatever_was_drawn_before() {
+    fn the_draws_of_an_operation_do_not_depend_on_earlier_draws() {
         let stream = Philox::new(3, 9);
         let all = |number| {
             let mut draws = OltpDraws::new(&stream, 2, number);

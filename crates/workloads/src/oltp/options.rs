@@ -1,5 +1,5 @@
-//! Options of the classic OLTP tests, their values, and what a plan asks about them: checks of what goes
-//! together, needs, steps, a forecast.
+//! Options of the classic OLTP tests. This module also answers what a plan asks about them:
+//! mistakes, warnings, needs, steps and a forecast.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -189,7 +189,8 @@ impl OltpOptions {
         if self.events.is_some() { Duration::ZERO } else { self.warmup.0 }
     }
 
-    /// Returns the number of connections and rate over all connections, level by level.
+    /// Returns the concurrency levels. Each is a number of connections and, where there is one, a
+    /// rate over all of them.
     pub(crate) fn levels(&self) -> Vec<(u32, Option<u32>)> {
         let rates: Vec<Option<u32>> = match self.arrivals {
             OltpArrivals::Closed => vec![None],
@@ -378,10 +379,10 @@ impl<'de> Deserialize<'de> for ErrorCode {
     }
 }
 
-/// Highest id where column `id` is a 32-bit number, which it is unless the plan says otherwise.
+/// Highest id of a 32-bit column, which `id` is unless the plan says otherwise.
 const MOST_ID: u64 = i32::MAX as u64;
-/// Highest id otherwise. No one has the disks for more, and sums of such ids fit into 64 bits for
-/// millions of rows.
+/// Highest id of a 64-bit column. No one has disks for more rows, and sums of millions of such ids
+/// fit into 64 bits.
 const MOST_BIG_ID: u64 = 1_000_000_000_000;
 
 impl WorkloadOptions for OltpOptions {
@@ -435,7 +436,8 @@ impl WorkloadOptions for OltpOptions {
     }
 }
 
-/// Finds a test whose operations hold no statement. Its rate would be that of the client's empty loop.
+/// Refuses a test whose operations have no statement. Its rate would be that of the client's empty
+/// loop.
 fn statements_problem(oltp: &OltpOptions) -> Option<Mistake> {
     let test = oltp.tests.iter().find(|test| places(**test, oltp, false).is_empty())?;
     let (key, why) = match test {
@@ -513,7 +515,8 @@ fn most_id(oltp: &OltpOptions) -> u64 {
     if oltp.id == IdType::Bigint { MOST_BIG_ID } else { MOST_ID }
 }
 
-/// Checks the last id. Both numbers fit by themselves.
+/// Checks the last id. It may be too high although `first_id` and `table_size` are each in their
+/// range.
 fn first_id_problem(oltp: &OltpOptions) -> Option<Mistake> {
     let (last, most) = (oltp.last_id(), most_id(oltp));
     (last > most).then(|| {
@@ -550,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_measured_step_comes_after_those_that_there_are_of_load_and_index() {
+    fn the_first_measured_step_follows_load_and_index_where_they_exist() {
         let first = |options: OltpOptions| options.step_names()[options.load_steps()].clone();
         let default = OltpOptions::default;
         assert_eq!(first(default()), "point-select.c1");
@@ -587,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_has_each_kind_on_each_table() {
+    fn each_connection_prepares_each_kind_of_statement_on_each_table() {
         let sweep = "tests = [\"read-write\"]\ntables = 4\nconnections = \"1..4096\"";
         assert_eq!(most(&format!("[workload.oltp]\n{sweep}")), (9 * 4 + 2) * 4096);
         assert_eq!(most(&format!("[workload.oltp]\n{sweep}\nprotocol = \"text\"")), 0);
@@ -603,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_a_transaction_counts_where_it_is_prepared() {
+    fn begin_and_commit_count_where_they_are_prepared() {
         let plan = |options: &str| {
             let text = format!(
                 "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n"

@@ -1,11 +1,11 @@
-//! Rows of a table. `k`, `c` and `pad` are a pure function of (seed, table, row), so that every server
-//! gets the same rows.
+//! Makes the rows of a table. `k`, `c` and `pad` are a pure function of (seed, table, row), so that
+//! every server gets the same rows.
 
 use crate::Philox;
 use crate::oltp::OltpSetup;
 use crate::oltp::operation::OltpDraws;
 
-/// Numbers of groups in `c` and `pad`. A group has eleven digits.
+/// Numbers of groups in `c` and `pad`, and of digits in a group.
 const C_GROUPS: usize = 10;
 const PAD_GROUPS: usize = 5;
 const GROUP: usize = 11;
@@ -20,7 +20,7 @@ const ROWS: u32 = 0x6f6c_7470;
 #[derive(Debug, Clone)]
 pub(crate) struct OltpRowSource {
     stream: Philox,
-    /// Lowest value of both `id` and `k`. The values go up from it by the number of rows.
+    /// Lowest value of both `id` and `k`. There are as many values as rows.
     first_id: u64,
     table_size: u64,
 }
@@ -55,8 +55,9 @@ pub(crate) fn push_pad(draws: &mut OltpDraws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<64, PAD_LENGTH>(draws));
 }
 
-/// Returns groups of random digits joined by `-`, of which `DIGITS` are drawn. All lengths are known to
-/// the compiler, so that this is a handful of copies.
+/// Returns `LENGTH` characters, which are groups of random digits joined by `-`. `DIGITS` digits
+/// are drawn, 16 at a time. The compiler knows all lengths, so the function becomes a handful of
+/// copies.
 fn groups<const DIGITS: usize, const LENGTH: usize>(draws: &mut OltpDraws) -> [u8; LENGTH] {
     let mut digits = [0; DIGITS];
     for sixteen in digits.chunks_exact_mut(16) {
@@ -83,8 +84,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// The rows are frozen. A change of these makes runs before and after incomparable, and must raise
-    /// the workload's version.
+    /// The rows are frozen. A change of them makes runs before and after it incomparable, and must
+    /// raise the workload's version.
     #[test]
     fn the_first_rows_of_seed_1_are_these() {
         let rows = [row(1, 1, 1), row(1, 1, 2), row(1, 2, 1)].join("\n");
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_k_begin_where_the_plan_says_and_are_else_the_same() {
+    fn ids_and_k_begin_where_the_plan_says_and_are_otherwise_the_same() {
         let (near, far) = (OltpRowSource::new(1, 1, 1000), OltpRowSource::new(1, 3_000_000_001, 1000));
         for row in [1, 17, 1000] {
             assert_eq!((near.id(row), far.id(row)), (row, 3_000_000_000 + row));

@@ -1,5 +1,5 @@
-//! Statements of the classic OLTP tests in the original's shapes: with parameters, as texts that hold
-//! them, and with fixed values for a server to explain.
+//! Writes the statements of the classic OLTP tests in the original's shapes: with parameters, as
+//! text with the values filled in, and with fixed values for a server to explain.
 
 use dbdyno_db::{Capabilities, KeySource, Param, RowStream};
 
@@ -27,7 +27,7 @@ pub(crate) enum OltpStatement {
     HotPoints(u32),
     /// It reads rows whose column lies between a value and that value plus this number.
     Range(Fetch, u32),
-    /// It reads the whole table, of which no row fits.
+    /// It reads the whole table, with a condition that no row meets.
     Scan,
     IndexUpdate,
     NonIndexUpdate,
@@ -98,8 +98,8 @@ impl OltpStatement {
     }
 }
 
-/// Returns the statement of `kind` on `table`, with parameters as `?`. `writes` says what a BEGIN
-/// begins.
+/// Returns the statement of `kind` on `table`, with parameters as `?`. `writes` says whether the
+/// transaction that a BEGIN starts will write.
 pub(crate) fn statement(
     kind: OltpStatement,
     table: &str,
@@ -132,7 +132,8 @@ pub(crate) fn statement(
         OltpStatement::Insert | OltpStatement::NewRowWithId => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
         }
-        // Where the table counts, a 0 asks for the next id. The original writes it.
+        // Where a counter of the table gives out ids, a 0 asks for the next one. The original
+        // writes it.
         OltpStatement::NewRow if capabilities.key_source == KeySource::TableCounter => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (0, ?, ?, ?)")
         }
@@ -163,7 +164,7 @@ pub(crate) fn create_table(setup: &OltpSetup, number: u32) -> Vec<String> {
     let is_counter = capabilities.key_source == KeySource::TableCounter;
     let key = match (options.secondary, is_counter) {
         (false, _) => ", PRIMARY KEY (id)",
-        // A counter needs an index from the start.
+        // A table's counter needs an index on its column from the start.
         (true, true) => ", KEY xid (id)",
         (true, false) => "",
     };
@@ -185,7 +186,7 @@ pub(crate) fn create_table(setup: &OltpSetup, number: u32) -> Vec<String> {
     statements
 }
 
-/// Types of the two numbers, and what a table says about its largest size.
+/// Types of `id` and `k`, and the table option that states the largest number of rows.
 struct Types {
     id: String,
     k: String,
@@ -229,7 +230,7 @@ pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String 
     }
 }
 
-/// Makes the server's own ids go on after `greatest`, where rows came with ids past its sequence.
+/// Returns the statement that makes the sequence of `table` continue after `greatest`.
 pub(crate) fn restart_ids(table: &str, greatest: u64) -> String {
     format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", greatest + 1)
 }
@@ -255,7 +256,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Returns a statement with parameters written as `?`. It holds no other question mark.
+    /// Returns the template of `sql`, in which each `?` is a parameter. There must be no other
+    /// question mark.
     pub(crate) fn new(sql: &str) -> Self {
         Self { pieces: sql.split('?').map(str::to_owned).collect() }
     }
@@ -282,9 +284,9 @@ impl Template {
     }
 }
 
-/// Returns each statement that looks for rows, once, on the first table, in its order. The values are
-/// the same for every server: ids and values of `k` from the middle of the table, where the skewed
-/// distributions have most of theirs.
+/// Returns each statement of an operation that looks for rows, once, on the first table, in the
+/// order of the operation. The values are the same for every server: ids and values of `k` from the
+/// middle of the table, where `special` and `gaussian` have most of theirs.
 pub(crate) fn explained(setup: &OltpSetup, places: &[StatementSlot]) -> Vec<Explained> {
     let mut found: Vec<Explained> = Vec::new();
     for kind in places.iter().map(|place| place.kind) {
@@ -307,7 +309,7 @@ pub(crate) fn explained(setup: &OltpSetup, places: &[StatementSlot]) -> Vec<Expl
 fn values(setup: &OltpSetup, kind: OltpStatement) -> Option<Vec<Param>> {
     let rows = setup.options.table_size.max(1);
     let middle = rows.div_ceil(2);
-    // Ids and `k` begin where the tables do.
+    // Ids and `k` begin with `first_id`.
     let skipped = setup.options.first_id.saturating_sub(1);
     let id =
         |id: u64| Param::Int(i64::try_from(id.clamp(1, rows).saturating_add(skipped)).unwrap_or(i64::MAX));
@@ -404,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn records_know_by_its_name_what_a_statement_does() {
+    fn the_name_of_a_statement_tells_records_what_it_does() {
         for kind in KINDS {
             let class = StatementClass::of(kind.name());
             let writes = matches!(class, StatementClass::Write | StatementClass::Delete);
@@ -439,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_tables_are_heeded() {
+    fn options_of_tables_have_their_effect() {
         let secondary = OltpOptions { secondary: true, ..OltpOptions::default() };
         insta::assert_snapshot!(tables(&secondary, &mysql::capabilities("innodb", true)), @r"
         DROP TABLE IF EXISTS sbtest3
@@ -469,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_stand_where_the_marks_were() {
+    fn parameters_replace_the_marks() {
         let mut out = b"old".to_vec();
         let params = [Param::Text(b"12-3".to_vec()), Param::Int(-7)];
         Template::new("UPDATE t SET c=? WHERE id=?").write(&params, &mut out);
@@ -511,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_lie_where_the_tables_begin() {
+    fn explained_ids_count_from_the_first_id() {
         let first_id = 5_000_000_000;
         let options =
             OltpOptions { table_size: 1_000, id: IdType::Bigint, first_id, ..OltpOptions::default() };

@@ -1,6 +1,6 @@
-//! The steps of the classic tests: load, index, then each test at each concurrency level, with what
-//! records say about each, how its connections share its work, and how much disk they take. Estimates
-//! are exact for the length of tests, and everything else is guessed.
+//! Makes the steps of the classic tests: load, index, then each test at each concurrency level. It
+//! says what records have about each step, how connections share its work, and how much disk the
+//! steps take. Estimates are exact for the length of tests, and everything else is guessed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,8 +41,8 @@ pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
     (operations / connections + more).max(1)
 }
 
-/// Returns how the connections of the test in step `name` get their arrivals, in order. A rate is one
-/// schedule, from which the connections take the next operation as they become free.
+/// Returns the arrivals of each connection in step `name`. With a rate, all connections share one
+/// schedule, from which each takes the next operation when it becomes free.
 pub(crate) fn arrivals(
     name: &str,
     (connections, rate): (u32, Option<u32>),
@@ -64,7 +64,8 @@ pub(crate) fn arrivals(
     (0..connections).map(arrivals).collect()
 }
 
-/// Returns when operations of step `name` are due. At most `max_backlog` of them wait.
+/// Returns the schedule by which operations of step `name` are due. At most `max_backlog` of them
+/// wait for a connection.
 pub(crate) fn schedule(
     name: &str,
     (arrivals, rate): (OltpArrivals, u32),
@@ -167,8 +168,8 @@ fn kind_spec(step: &OltpStep, setup: &OltpSetup) -> KindSpec {
     }
 }
 
-/// Returns operations with the statements in `places`, over one connection per client. Each is sent
-/// when the one before is answered.
+/// Returns a kind of operation that has the statements in `places`, over one connection per client.
+/// Each operation is sent when the one before is answered.
 pub(crate) fn test_kind(
     (name, class): (&str, OperationClass),
     places: &[StatementSlot],
@@ -184,7 +185,8 @@ pub(crate) fn test_kind(
     }
 }
 
-/// Returns one statement of the load, or one transaction of single rows.
+/// Returns the load's kind of operation. It is one statement, or one transaction of INSERTs of
+/// single rows.
 fn load_kind(plan: &LoadPlan, options: &OltpOptions) -> KindSpec {
     let rows_per_operation = u32::try_from(plan.rows_per_statement).unwrap_or(u32::MAX);
     let (is_prepared, statements, statement) = match plan.form {
@@ -210,8 +212,8 @@ fn load_kind(plan: &LoadPlan, options: &OltpOptions) -> KindSpec {
     }
 }
 
-/// Returns the bytes of a row's four columns as they are declared and filled. This is the measure for
-/// bytes per second.
+/// Returns the bytes of a row's four columns as they are declared and filled. Rates in bytes per
+/// second count these.
 fn column_bytes(options: &OltpOptions) -> u64 {
     let number = if options.id == IdType::Bigint { 8 } else { 4 };
     2 * number + (C_LENGTH + PAD_LENGTH) as u64
@@ -249,7 +251,8 @@ fn user_bytes(places: &[StatementSlot], options: &OltpOptions) -> f64 {
     places.iter().map(bytes).sum::<u64>() as f64
 }
 
-/// Returns each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
+/// Returns each statement once, with how often an operation has it, in the form
+/// `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`.
 pub(crate) fn statements(places: &[StatementSlot], setup: &OltpSetup) -> String {
     let writes = places.iter().any(|place| place.kind.is_write());
     let mut kinds: Vec<(OltpStatement, u32)> = Vec::new();
@@ -266,20 +269,20 @@ pub(crate) fn statements(places: &[StatementSlot], setup: &OltpSetup) -> String 
     kinds.into_iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Figures that other workloads on such tables have too.
+/// Names of the figures for one row. Other workloads on such tables use them too.
 pub(crate) const ROW_LOADED: &str = "oltp row loaded";
 pub(crate) const ROW_READ: &str = "oltp row read";
 /// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
 const COLUMN_BYTES: f64 = 188.0;
-/// Factor for what storage engines add to a row, with space left free in pages.
+/// Factor for what storage engines add to a row, and for free space in pages.
 const PAGE_FACTOR: f64 = 1.25;
 /// Bytes of one row of an index on a whole number.
 const INDEX_BYTES: f64 = 20.0;
 /// Bytes of a row with its index in InnoDB's files, measured.
 pub(crate) const ROW_BYTES: u64 = 220;
-/// Rows that tests are assumed to write per second, for redo and binary logs, and rows that an
-/// operation writes.
+/// Rows that tests are assumed to write per second. The size of redo and binary logs depends on it.
 const WRITES_PER_SECOND: f64 = 20_000.0;
+/// Rows that an operation is assumed to write.
 const WRITES_PER_OPERATION: f64 = 10.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -362,7 +365,8 @@ impl OltpOptions {
         }
     }
 
-    /// Returns the length that the plan gives, or this number of operations.
+    /// Returns the length of a test: `operations` where it is a number, and otherwise the plan's
+    /// time.
     pub(crate) fn run_length(&self, operations: Option<u64>) -> RunLength {
         let (warmup, time) = (self.warmup.0, self.time.0);
         RunLength { warmup, time, time_cap: self.time_cap, operations }
@@ -428,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_of_updates_where_each_operation_is_one() {
+    fn a_rate_counts_updates_where_each_operation_is_one_update() {
         let several = OltpOptions { index_updates: 5, non_index_updates: 2, ..OltpOptions::default() };
         for test in [Test::UpdateIndex, Test::UpdateNonIndex] {
             assert_eq!(rate_label(test, &OltpOptions::default()), "updates/s");

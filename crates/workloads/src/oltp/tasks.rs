@@ -1,4 +1,4 @@
-//! The connections of one step: those of the load, of the indexes and of a test.
+//! Makes the connections of one step, which load, build indexes or run a test.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -94,12 +94,12 @@ pub(crate) struct TestScript {
     pub(crate) kind: &'static str,
     pub(crate) places: Vec<StatementSlot>,
     pub(crate) prepared: bool,
-    /// The draws of this step.
+    /// The stream of draws of this step.
     pub(crate) stream: Philox,
     pub(crate) connections: u32,
     /// Whether all connections take their operations from one schedule.
     pub(crate) is_shared: bool,
-    /// Whether each connection has a table of its own, in turn.
+    /// Whether each connection keeps to one table. The tables are given out in turn.
     pub(crate) table_each: bool,
     /// Rows of each table, where they are not `table_size`.
     pub(crate) found_rows: Arc<[u64]>,
@@ -111,9 +111,9 @@ pub struct TestTask {
     setup: Arc<OltpSetup>,
     operation: OltpOperation,
     stream: Philox,
-    /// Operation n of this task is that of task `task` among `tasks` tasks. All connections of a
-    /// schedule are one task, whose operations are numbered consecutively. What operation n is then
-    /// does not depend on which connection sends it.
+    /// Number of this task (from 0) among `tasks` tasks, on which draws depend. All connections of
+    /// a schedule count as one task, whose operations are numbered consecutively. What operation n
+    /// does is then the same whichever connection sends it.
     task: u32,
     tasks: u32,
     first_new_id: i64,
@@ -122,9 +122,9 @@ pub struct TestTask {
     in_transaction: bool,
     writes: bool,
     prepared: bool,
-    /// The senders by kind, then by table. Bracket statements have one table, number 0.
+    /// The senders by kind of statement, then by table. BEGIN and COMMIT have only one sender each.
     senders: Vec<(OltpStatement, Vec<Sender>)>,
-    /// Where each statement of an operation finds its senders.
+    /// For each statement of an operation, the place of its senders in `senders`.
     places: Vec<usize>,
     /// What the statements of the operation that was answered last have done.
     done: Vec<StatementDone>,
@@ -176,7 +176,7 @@ impl TestTask {
         if takes_ids { self.connection.open_to_insert().await } else { self.connection.open().await }
     }
 
-    /// Makes a sender for each table. A bracket statement has no table, and one sender.
+    /// Makes a sender for each table. BEGIN and COMMIT have no table, and get one sender.
     async fn senders_of(&mut self, kind: OltpStatement) -> Result<Vec<Sender>, Failure> {
         let tables = if kind.is_bracket() { 1 } else { self.setup.options.tables };
         let mut senders = Vec::with_capacity(tables as usize);
@@ -215,8 +215,8 @@ impl TestTask {
         Ok(())
     }
 
-    /// Rolls back, unless the connection is lost. A refused ROLLBACK leaves a session that shows it
-    /// with the next statement.
+    /// Rolls back. The result is whether the connection is still there. A refused ROLLBACK counts
+    /// as done, because the session shows it with the next statement.
     async fn has_rolled_back(&mut self) -> bool {
         let began = Instant::now();
         match self.connection.query(b"ROLLBACK").await {
@@ -229,8 +229,9 @@ impl TestTask {
         }
     }
 
-    /// Returns what a failed statement means for its operation. A transaction is rolled back, whatever
-    /// the server has already rolled back of it. Otherwise the next BEGIN would commit its first part.
+    /// Returns what a failed statement means for its operation. A transaction is rolled back even
+    /// if the server has rolled back the statement already. Otherwise the next BEGIN would commit
+    /// the part before it.
     async fn given_up(&mut self, kind: OltpStatement, mut failure: Failure) -> Failure {
         if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
             return failure;
@@ -244,9 +245,9 @@ impl TestTask {
                 ErrorClass::Retry
             }
             Some(_) => ErrorClass::Refused,
-            // Another connection has put the same id back between DELETE and INSERT. With locks on rows
-            // that are not there this cannot happen. On PostgreSQL the original begins such a
-            // transaction again, too.
+            // The INSERT has failed because another connection has put the same id back after the
+            // DELETE. This cannot happen where a server locks rows that do not exist. On PostgreSQL
+            // the original begins such a transaction again, too.
             None if kind == OltpStatement::Insert => ErrorClass::Retry,
             None => failure.class,
         };
@@ -287,7 +288,8 @@ impl ConnectionTask for TestTask {
         } = self;
         let mut done = Done::default();
         statements.clear();
-        // The engine times an operation of one statement, unless it includes a login.
+        // The load engine's time of an operation is also that of its only statement, unless the
+        // operation includes a login.
         let mut sent = (places.len() > 1 || setup.options.reconnect > 0).then(Instant::now);
         for (ready, &place) in operation.statements().iter().zip(places.iter()) {
             let answer = match &senders[place].1[ready.table] {
@@ -349,7 +351,7 @@ pub struct OltpLoadTask {
     /// The prepared INSERT and its table. There is one at a time, because the server keeps some
     /// megabytes for each.
     insert: Option<(u32, Statement)>,
-    /// Parameters of the rows that are ready, and after them memory for more.
+    /// Parameters of the rows that are ready. Those after them only keep their memory.
     params: Vec<Param>,
     /// The bulk statement, where there is one.
     sql: String,
@@ -358,7 +360,7 @@ pub struct OltpLoadTask {
 }
 
 impl OltpLoadTask {
-    /// Returns the connection with these `statements` of `plan`.
+    /// Returns the task that sends these `statements` of `plan`.
     pub(crate) fn new(setup: &Arc<OltpSetup>, plan: LoadPlan, statements: Range<u64>) -> Self {
         Self {
             connection: Connection::new(&setup.context.database_server, "insert"),
@@ -374,8 +376,8 @@ impl OltpLoadTask {
         }
     }
 
-    /// Makes sure that the INSERT of the batch is prepared, and no other. The result is whether it is a
-    /// prepared one.
+    /// Prepares the INSERT of the batch where it is a prepared one, and forgets any other. The
+    /// result is whether it is a prepared one.
     async fn prepare_insert(&mut self) -> Result<bool, Failure> {
         let table = self.batch.table;
         let is_prepared = self.plan.is_prepared(self.batch);
@@ -429,8 +431,8 @@ impl OltpLoadTask {
         Ok(done)
     }
 
-    /// Checks that all rows were taken. Some servers skip rows of a bulk statement that they do not
-    /// like, with a warning that no one reads.
+    /// Checks that all rows were taken. Some servers skip rows of a bulk statement that they
+    /// refuse, with only a warning.
     fn all_taken(&self, taken: u64) -> Result<(), Failure> {
         let RowBatch { table, first, last } = self.batch;
         let rows = self.batch.rows();

@@ -85,7 +85,7 @@ impl Contents {
     }
 }
 
-/// Returns the sum of `k` of a loaded table. All its rows are made again for this.
+/// Returns the sum of `k` of a loaded table. It makes all rows again.
 fn loaded_k(setup: &OltpSetup, table: u32) -> i128 {
     let source = OltpRowSource::of(setup);
     (1..=setup.options.table_size).map(|row| i128::from(source.row(table, row).0)).sum()
@@ -119,7 +119,7 @@ pub(crate) async fn verify(
     let (rows, k) = (sum(0), sum(3));
     let certain = [("rows", expected.rows, rows), ("sum(k)", expected.k, k)].into_iter();
     let parts = certain.filter_map(|(name, expected, actual)| Some(part(name, expected?, actual))).collect();
-    // What was read is where the next step begins.
+    // The next step begins with the contents that were read.
     *expected = Contents { rows: Some(rows), k: Some(k), ..*expected };
     let name =
         if setup.options.tables == 1 { "sbtest1".to_owned() } else { "sbtest1 and all others".to_owned() };
@@ -128,8 +128,8 @@ pub(crate) async fn verify(
 
 fn loaded_parts(setup: &OltpSetup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart> {
     let rows = i128::from(setup.options.table_size);
-    // Tests draw from all ids between the first and the last. A gap would mean rows that are not there,
-    // on any server.
+    // Tests draw from all ids between the first and the last. A gap would make them ask for rows
+    // that do not exist.
     let (first, last): (i128, i128) = (setup.options.first_id.into(), setup.options.last_id().into());
     vec![
         part("rows", rows, actual[0]),
@@ -149,7 +149,7 @@ pub(crate) async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i1
 /// Rows of each table that are compared, including the first and the last.
 const SAMPLE: u64 = 32;
 
-/// Stream of the ids of these rows.
+/// Stream of the draws that choose these rows.
 const IDS: u32 = 0x7361_6d70;
 
 /// Returns the number of rows of table `number` that were compared, and how many of them are as they
@@ -172,7 +172,7 @@ async fn compare_sample(setup: &OltpSetup, number: u32, session: &mut AnySession
     Ok((rows.len() as u64, rows.iter().filter(|&&row| is_as_sent(row)).count() as u64))
 }
 
-/// Returns different rows out of `count`, in order.
+/// Returns the numbers of up to [`SAMPLE`] different rows out of `count`, in order.
 fn sampled(seed: u64, table: u32, count: u64) -> Vec<u64> {
     let stream = Philox::new(seed, IDS);
     let mut rows: Vec<u64> =
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn where_ids_have_no_row_a_delete_with_its_insert_may_add_one() {
+    fn where_an_id_has_no_row_a_delete_with_its_insert_may_add_one() {
         let setup = setup(OltpOptions::default());
         let holed = BEFORE.after(Test::Delete, &setup, &end(10, 0));
         assert_eq!((holed.rows, holed.whole), (Some(80), false));

@@ -1,4 +1,4 @@
-//! Expressions of `\set` and `\if`: their parts, how they are read, and how their values are computed.
+//! Parses the expressions of `\set` and `\if`, and computes their values.
 
 use crate::pgbench::random::{self, PgbenchDraws};
 use crate::pgbench::variables::Value;
@@ -10,8 +10,8 @@ pub(crate) enum Expression {
     /// A variable by its index among all variables.
     Variable(usize),
     Call(Function, Vec<Expression>),
-    /// Operators from left to right. The first operand of each is what came before it, so that a sum of
-    /// any length is not deep.
+    /// Operators from left to right. The first operand of each is the value of all before it, so
+    /// that a sum of any length is not nested.
     Chain(Box<Expression>, Vec<ChainLink>),
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Function {
     And,
     Or,
     Not,
-    /// Conditions and their values, and the value of ELSE.
+    /// Its arguments are the conditions, each with its value, then the value of ELSE.
     Case,
     Is,
     IsNot,
@@ -66,8 +66,8 @@ pub(crate) enum Function {
     Sqrt,
 }
 
-/// How many arguments each of the functions takes that a script calls by name. With a seed of its own a
-/// function takes one more.
+/// The functions that a script calls by name, and how many arguments each takes. Where a function
+/// takes a seed, the highest number includes it.
 const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] = [
     ("abs", Function::Abs, 1..=1),
     ("debug", Function::Debug, 1..=1),
@@ -126,7 +126,8 @@ impl Expression {
     }
 }
 
-/// Returns the value of AND or OR. The second operand is computed only if the first is not `decides`.
+/// Returns the value of AND or OR. The second operand is computed only if the first one is not
+/// equal to `decides`.
 fn junction(
     left: Value,
     right: &Expression,
@@ -297,10 +298,11 @@ fn random(
     drawn.map(Value::Int)
 }
 
-/// More brackets and signs within each other would overflow the stack.
+/// The deepest nesting of brackets and signs. A deeper one might overflow the stack of a load
+/// thread.
 const DEEPEST: u32 = 200;
 
-/// One more than the highest whole number. It may only be negated.
+/// One more than the highest whole number. A script may only write it with a minus sign.
 const BEYOND: u64 = 1 << 63;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -312,7 +314,7 @@ enum Token {
     Sign(&'static str),
 }
 
-/// How tightly operators bind.
+/// How tightly operators bind, from the loosest to the tightest.
 const OR: u8 = 1;
 const AND: u8 = 2;
 const NOT: u8 = 3;
@@ -323,8 +325,9 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const UNARY: u8 = 9;
 
-/// Operators after a first operand, how tightly each binds, and whether it swaps its operands. For
-/// `is`, `isnull` and `notnull` only how tightly they bind counts. Longer signs come first.
+/// Operators that follow an operand: how tightly each binds, its function, and whether it swaps its
+/// operands. For `is`, `isnull` and `notnull` only how tightly they bind counts. Longer signs come
+/// first, because the first one that fits is taken.
 const OPERATORS: [(&str, u8, Function, bool); 22] = [
     ("or", OR, Function::Or, false),
     ("and", AND, Function::And, false),
@@ -349,7 +352,7 @@ const OPERATORS: [(&str, u8, Function, bool); 22] = [
     ("isnull", IS, Function::Is, false),
     ("notnull", IS, Function::Is, false),
 ];
-/// Signs that are no such operators.
+/// Signs that are not in [`OPERATORS`].
 const OTHER_SIGNS: [&str; 4] = ["(", ")", ",", "~"];
 
 /// Parses all of `text`. Variables get indexes into `names`.
@@ -451,7 +454,7 @@ impl Parser<'_> {
             return Err(format!("more than {DEEPEST} expressions within each other"));
         }
         let mut left = self.operand()?;
-        // Comparisons and IS cannot be chained: `a < b < c` is no expression.
+        // Comparisons and IS cannot be chained: `a < b < c` is an error.
         let mut most = UNARY;
         while let Some((operator, precedence, function, swaps)) =
             self.operator().filter(|(_, precedence, ..)| (least..=most).contains(precedence))
@@ -477,11 +480,8 @@ impl Parser<'_> {
         OPERATORS.into_iter().find(|(operator, ..)| *operator == next)
     }
 
-    /// Parses `IS [NOT] NULL
-    ///
-    /// TRUE
-    ///
-    /// FALSE`, `ISNULL`, `NOTNULL`.
+    /// Parses what follows `operator`. After `IS` this is `[NOT]`, then `NULL`, `TRUE` or `FALSE`.
+    /// After `ISNULL` and `NOTNULL` there is nothing.
     fn is(&mut self, left: Expression, operator: &str) -> Result<Expression, String> {
         let (negated, value) = match operator {
             "isnull" => (false, Value::Null),
@@ -637,8 +637,8 @@ mod tests {
         }
     }
 
-    /// These are expressions with the values that Debian's pgbench gives for them. `servers/pgbench.rs`
-    /// compares them with it.
+    /// The file has expressions with the values that Debian's pgbench computes for them. The test
+    /// `servers/pgbench.rs` of the command line compares them with pgbench itself.
     #[test]
     fn expressions_have_the_values_of_the_original() {
         for line in include_str!("expressions.txt").lines() {
@@ -649,7 +649,7 @@ mod tests {
 
     /// The test runs on the stack of a load thread.
     #[test]
-    fn an_expression_is_as_long_as_it_likes() {
+    fn an_expression_may_have_any_length() {
         let many = |first: &str, more: &str| format!("{first}{}", more.repeat(100_000));
         for (text, value) in [
             (many("1", " + 1"), "100001"),

@@ -12,11 +12,12 @@ use super::options::{PartitionMethod, PgbenchOptions};
 use crate::connection::{Connection, changed, of_load};
 use crate::pgbench::sources::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
 
-/// Accounts that are sent at once: about 1 MB, or the rows of one INSERT where rows cannot be streamed.
+/// Number of accounts that are streamed at once, which is about 1 MB.
 const STREAMED: u64 = 20_000;
+/// Number of rows of one INSERT, where rows cannot be streamed.
 const INSERTED: u64 = 1_000;
 
-/// From this scale on numbers of accounts have 64 bits.
+/// From this scale on, numbers of accounts are columns of 64 bits, as in pgbench.
 const LARGE_SCALE: u32 = 20_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +93,7 @@ fn creations(setup: &PgbenchSetup) -> Vec<String> {
     let create = |table: &crate::pgbench::sources::PgbenchTable| {
         let number = if options.scale >= LARGE_SCALE { "bigint" } else { "int" };
         let columns = table.columns.replace("AID", number);
-        // Where no key can be added later, it is there from the start.
+        // Where no key can be added later, the table has it from the start.
         let key = if has_keys && !table.key.is_empty() && !capabilities.foreign_keys {
             format!(",primary key ({})", table.key)
         } else {
@@ -100,7 +101,8 @@ fn creations(setup: &PgbenchSetup) -> Vec<String> {
         };
         if options.partitions > 0 && table.name == "pgbench_accounts" {
             let method = options.partition_method.name();
-            // This table holds no rows. Its partitions may leave room, and are logged or not.
+            // The partitioned table itself holds no rows, so fill factor and logging are options of
+            // its partitions.
             return format!("create table {}({columns}) partition by {method} (aid)", table.name);
         }
         let suffix = suffix(capabilities, options.fillfactor, table.key.is_empty());
@@ -109,7 +111,7 @@ fn creations(setup: &PgbenchSetup) -> Vec<String> {
     TABLES.iter().map(create).chain(partitions(options)).collect()
 }
 
-/// Returns what the load asks for that the server does not have.
+/// Returns a message about what the load asks for and the server does not have.
 pub(crate) fn lacks(setup: &PgbenchSetup) -> Option<String> {
     let options = &setup.options;
     let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
@@ -147,7 +149,8 @@ const fn unlogged(options: &PgbenchOptions) -> &'static str {
     if options.unlogged_tables { " unlogged" } else { "" }
 }
 
-/// Returns the text after the columns. Where tables are heaps, it says how much room pages leave.
+/// Returns the text after the columns. For heaps it is the fill factor, which the history does not
+/// have.
 fn suffix(capabilities: &Capabilities, fillfactor: u32, is_history: bool) -> String {
     match (capabilities.keeps_arrival_order, is_history) {
         (true, false) => format!(" with (fillfactor={fillfactor})"),
@@ -206,7 +209,7 @@ impl ConnectionTask for PgbenchLoadTask {
         }
         for aid in numbers.clone() {
             let bid = (aid - 1) / ACCOUNTS + 1;
-            // Writing to a text cannot fail.
+            // Writing into a `String` cannot fail.
             let _ = if self.stream {
                 writeln!(self.text, "{aid}\t{bid}\t0\t")
             } else {
@@ -274,9 +277,10 @@ mod tests {
         assert_eq!(next - 1, 2_500_000_000);
     }
 
-    /// The statements are those of the original, with which `servers/pgbench.rs` compares them.
+    /// The statements are those of the original. The test `servers/pgbench.rs` of the command line
+    /// compares the tables with pgbench's.
     #[test]
-    fn ranges_hold_all_numbers_once() {
+    fn partitions_by_range_hold_all_accounts_once() {
         let options = PgbenchOptions { partitions: 3, unlogged_tables: true, ..PgbenchOptions::default() };
         insta::assert_snapshot!(partitions(&options).collect::<Vec<_>>().join("\n"), @r"
         create unlogged table pgbench_accounts_1 partition of pgbench_accounts for values from (minvalue) to (33335) with (fillfactor=100)

@@ -1,7 +1,9 @@
-//! Scripts of pgbench: its own three and yours, with its expressions, commands and tables.
+//! Runs scripts of pgbench: its own three and yours. They have pgbench's expressions, commands and
+//! tables.
 //!
-//! A transaction is one pass over a script, drawn by weight. The code is written from pgbench's manual
-//! and the formulas in its source. Where it differs, `deviations.toml` says so in every record.
+//! A transaction is one pass over a script, which is drawn by weight. The code is written from
+//! pgbench's manual and the formulas in its source. Where it differs, `deviations.toml` says so in
+//! every record.
 
 mod expression;
 mod load;
@@ -51,20 +53,21 @@ pub(crate) struct PgbenchSetup {
     pub(crate) context: Context,
     pub(crate) scripts: Result<Scripts, String>,
     scale: AtomicU64,
-    /// Set for a run outside of a plan. Commands that send nothing are then timed too.
+    /// What a run outside of a plan has, and `None` in a plan. Where it is set, commands that send
+    /// nothing are timed too.
     pub(crate) alone: Option<Alone>,
 }
 
 /// What a run outside of a plan has besides its options.
 pub struct Alone {
     pub listener: Arc<dyn Listener>,
-    /// A transaction that fails is not tried again when it has taken longer than this.
+    /// A failed transaction is not tried again after this time since its first try.
     pub latency_limit: Option<Duration>,
 }
 
 impl PgbenchSetup {
     fn new(options: &PgbenchOptions, context: Context, alone: Option<Alone>) -> Arc<Self> {
-        // END is a word of PostgreSQL and SQLite.
+        // PostgreSQL and SQLite know END as another word for COMMIT.
         let knows_end = context.database_server.capabilities.key_source != KeySource::TableCounter;
         let scripts = options.scripts(if knows_end { "END" } else { "COMMIT" });
         let scale = AtomicU64::new(options.scale.into());
@@ -96,14 +99,15 @@ impl PgbenchSetup {
         scripts.map(|source| sources::kept(source.name.clone())).collect()
     }
 
-    /// Returns the index of a command among those of [`ScriptInfo`].
+    /// Returns the index of a command among those of [`ScriptInfo`], which leaves out commands
+    /// without a text.
     fn command_index(&self, (script, command): (usize, usize)) -> usize {
         let source = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script));
         let before = source.map_or(&[][..], |source| &source.commands[..command]);
         before.iter().filter(|command| !command.text.is_empty()).count()
     }
 
-    /// Returns what a command is counted under: script, number and first word.
+    /// Returns the name under which a command is counted: script, number and first word.
     fn command_name(&self, (script, command): (usize, usize)) -> &'static str {
         let Some(source) = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script)) else {
             return "";
@@ -143,7 +147,7 @@ pub struct ScriptInfo {
 }
 
 impl Pgbench {
-    /// Returns the workload outside of a plan, with the times of every command.
+    /// Returns the workload for a run outside of a plan, which reports the times of every command.
     pub fn alone(options: &PgbenchOptions, context: Context, alone: Alone) -> Result<Self, String> {
         if let Some((_, problem)) = options::values_problem(options) {
             return Err(problem);
@@ -241,7 +245,8 @@ impl Pgbench {
         Ok(crate::workload::read(&scripts.hash(), texts.collect()))
     }
 
-    /// Returns whether balances are compared. Only the original's own scripts keep them.
+    /// Returns whether balances are compared. Only the original's own scripts are known to keep
+    /// them in balance.
     fn is_balanced(&self) -> bool {
         let stores = self.setup.context.stores_data();
         let scripts = self.setup.scripts.as_ref();

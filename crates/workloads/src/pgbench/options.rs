@@ -1,5 +1,5 @@
-//! Options of pgbench's scripts: which scripts, on which data, on how many connections. Also what a
-//! plan asks of them.
+//! Options of pgbench's scripts: which scripts run, on which data, and on how many connections.
+//! This module also answers what a plan asks about them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -135,7 +135,8 @@ with_defaults! {
 }
 
 impl PgbenchOptions {
-    /// Returns the options of the classic tests that mean the same: sweeps, times, arrivals.
+    /// Returns those options that mean the same as in the classic tests: sweeps, times and
+    /// arrivals.
     pub(crate) fn shared(&self) -> OltpOptions {
         OltpOptions {
             connections: self.connections.clone(),
@@ -160,12 +161,13 @@ impl PgbenchOptions {
         !self.use_existing && !self.init_steps.is_empty()
     }
 
-    /// Returns the accounts that the load makes.
+    /// Returns the number of accounts that the load makes.
     pub(crate) fn accounts(&self) -> u64 {
         ACCOUNTS * u64::from(self.scale)
     }
 
-    /// Reads the scripts with their weights. `commit` is what ends a transaction.
+    /// Reads the scripts with their weights. `commit` is the word that ends a transaction in the
+    /// original's own scripts.
     pub(crate) fn scripts(&self, commit: &str) -> Result<sources::Scripts, String> {
         sources::Scripts::read(&self.files, self.define.keys().map(String::as_str), commit)
     }

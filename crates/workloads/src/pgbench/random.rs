@@ -1,5 +1,5 @@
-//! pgbench's random functions. They use its formulas, on draws that depend on seed, connection and
-//! transaction number.
+//! Has pgbench's random functions. They use its formulas, on draws that depend on seed, connection
+//! and transaction number.
 
 use std::f64::consts::PI;
 
@@ -7,8 +7,9 @@ use crate::Philox;
 use crate::oltp::distribution::mixed;
 use crate::oltp::operation;
 
-/// Lowest parameter of a gaussian, and the range of a zipfian's.
+/// Lowest parameter of a Gaussian draw.
 const MIN_GAUSSIAN: f64 = 2.0;
+/// Range of the parameter of a Zipfian draw.
 const ZIPFIAN: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 
 /// The draws of one transaction, in their order.
@@ -90,7 +91,7 @@ impl PgbenchDraws {
     }
 }
 
-/// Returns the value at `share` of a range, with a share from 0 to below 1.
+/// Returns the value at `share` of a range. The share is from 0 to below 1.
 fn at(low: i64, high: i64, share: f64) -> i64 {
     let count = high.wrapping_sub(low).wrapping_add(1) as f64;
     low.wrapping_add((count * share) as i64)

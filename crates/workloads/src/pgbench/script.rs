@@ -5,13 +5,13 @@ use super::variables::{Names, is_name, is_name_sign, name_length, no_name};
 use crate::pgbench::expression::expression;
 use crate::pgbench::variables::Value;
 
-/// What becomes of a COPY whose rows would go over the connection, in pgbench's words.
+/// The error for a COPY whose rows would go over the connection. It begins in pgbench's words.
 pub(crate) const NO_COPY: &str =
     "COPY is not supported in pgbench, aborting; load rows with INSERT, or before the run";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
-    /// Line of its first sign, from 1.
+    /// Line of its first character, from 1.
     pub(crate) line: u32,
     /// The text as it is in the script.
     pub(crate) text: String,
@@ -22,7 +22,7 @@ pub(crate) struct Command {
 pub(crate) enum Action {
     Sql(Sql),
     Set(usize, Expression),
-    /// Sleeps for this number of units of so many microseconds.
+    /// Sleeps for this number of units. The second value is the number of microseconds in a unit.
     Sleep(Expression, u64),
     /// Continues at this command unless the condition holds.
     Unless(Expression, usize),
@@ -31,7 +31,7 @@ pub(crate) enum Action {
     StartPipeline,
     EndPipeline,
     SyncPipeline,
-    /// Ends a choice. It exists only for the list of commands.
+    /// Does nothing. It stands for `\else` and `\endif` in the list of commands.
     Nothing,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Action {
 pub(crate) struct Sql {
     /// Literal text, and the variables in between.
     pub(crate) pieces: Vec<Piece>,
-    /// What becomes of its rows: nothing, or variables with this prefix.
+    /// Where it is set, the values of its rows become variables.
     pub(crate) keep: Option<Keep>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Piece {
 pub(crate) struct Keep {
     pub(crate) prefix: String,
     /// Whether the command is `\aset`, which keeps the rows of each statement in the text that has
-    /// rows. Otherwise only the last statement counts, and it must have one row.
+    /// rows. With `\gset` only the last statement counts, and it must have one row.
     pub(crate) all: bool,
 }
 
@@ -112,23 +112,23 @@ fn logical_line(text: &str) -> (String, usize) {
     }
 }
 
-/// Where in SQL a sign is.
+/// The part of SQL in which a character is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum LexerState<'a> {
     Plain,
-    /// In quotes of this sign. The flag says whether a backslash hides the next sign.
+    /// In quotes of this character. The flag says whether a backslash escapes the next character.
     Quoted(char, bool),
     Dollar(&'a str),
     Line,
     Block(u32),
 }
 
-/// A walk over SQL that knows quotes, comments and brackets.
+/// Walks over SQL, and knows quotes, comments and brackets.
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
     state: LexerState<'a>,
-    /// Brackets that are open.
+    /// Number of brackets that are open.
     depth: u32,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// Goes over the next sign and what belongs to it. The result is that part of the text.
+    /// Passes the next character and what belongs to it. The result is that part of the text.
     fn step(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         let sign = rest.chars().next()?;
@@ -174,7 +174,8 @@ impl<'a> Lexer<'a> {
         length
     }
 
-    /// Handles a sign outside of quotes and comments.
+    /// Handles a character outside of quotes and comments. The result is the length of what it
+    /// passes.
     fn plain(&mut self, sign: char) -> usize {
         let (before, rest) = self.text.split_at(self.at);
         match sign {
@@ -206,7 +207,7 @@ fn sql(text: &str) -> (String, usize) {
     loop {
         let (rest, is_plain) = (lexer.rest(), lexer.state == LexerState::Plain);
         if is_plain && (rest.starts_with("\\;") || rest.starts_with("\\:")) {
-            // This is a text of several statements.
+            // After a backslash, `;` does not end the text, which then has several statements.
             out.push_str(&rest[1..2]);
             lexer.at += 2;
             continue;
@@ -262,11 +263,12 @@ fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
     rest[end..].starts_with('$').then(|| &rest[..=end])
 }
 
-/// A choice that is not over yet.
+/// An `\if` whose `\endif` has not come yet.
 struct OpenChoice {
-    /// The condition for which it is not yet known where the script continues if it is false.
+    /// Index of the last `\if` or `\elif`, until it is known where the script continues if its
+    /// condition is false.
     condition: Option<usize>,
-    /// Ends of branches, which continue after the choice.
+    /// Indexes of the jumps at the ends of branches, which continue after `\endif`.
     ends: Vec<usize>,
 }
 
@@ -274,7 +276,7 @@ struct ScriptReader<'a> {
     names: &'a mut Names,
     commands: Vec<Command>,
     open: Vec<OpenChoice>,
-    /// The line where a pipeline began.
+    /// The line where the open pipeline began.
     pipeline: Option<u32>,
 }
 
@@ -361,8 +363,8 @@ impl ScriptReader<'_> {
         expression(text, self.names)
     }
 
-    /// Handles `\elif` or `\else`. The branch before it continues after the choice, and its condition
-    /// leads to what follows.
+    /// Handles `\elif` or `\else`. The branch before it continues after `\endif`, and if its
+    /// condition is false the script continues here.
     fn end_branch(&mut self, name: &str) -> Result<(), String> {
         let at = self.commands.len();
         let open = self.open.last_mut().ok_or_else(|| format!("\\{name} without matching \\if"))?;
@@ -384,7 +386,7 @@ impl ScriptReader<'_> {
     fn sleep(&mut self, text: &str) -> Result<Action, String> {
         let mut words = text.split_whitespace();
         let amount = words.next().ok_or("\\sleep takes a time")?;
-        // The unit may follow without a blank.
+        // The unit may follow the number without a blank.
         let digits =
             amount.find(|sign: char| sign.is_ascii_alphabetic()).filter(|_| !amount.starts_with(':'));
         let (amount, own) = amount.split_at(digits.unwrap_or(amount.len()));
@@ -446,7 +448,7 @@ fn check_name(name: &str) -> Result<(), String> {
     if is_name(name) { Ok(()) } else { Err(no_name(name)) }
 }
 
-/// Divides a text into literal text and variables by `:name`. `::` is a cast.
+/// Divides a text into literal text and variables, which are written `:name`. `::` is a cast.
 fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
     let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
     while let Some(colon) = rest.find(':') {
@@ -546,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_become_jumps() {
+    fn conditions_become_jumps() {
         let text = "\\if :a\nSELECT 1;\n\\elif :b\nSELECT 2;\n\\else\n\\if 0\nSELECT 3;\n\\endif\n\\endif\nSELECT 4;";
         assert_eq!(
             read(text).unwrap(),
@@ -568,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_become_variables_and_lines_go_on() {
+    fn rows_become_variables_and_a_backslash_continues_a_line() {
         let text = "SELECT 1 AS a \\gset p_\nSELECT 2 AS b;\n\\aset\n\\set x \\\n 1 + \\\n 2\n\\sleep 10 ms\n\\sleep :x us\n\\sleep 3s\n\\startpipeline\nSELECT 3;\n\\syncpipeline\n\\endpipeline";
         assert_eq!(
             read(text).unwrap(),

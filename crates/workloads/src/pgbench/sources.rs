@@ -1,5 +1,4 @@
-//! The scripts of a plan: where their texts come from, and the three that pgbench itself has, with
-//! their tables.
+//! Reads the scripts of a plan. It has the three scripts that pgbench itself has, and their tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +8,7 @@ use crate::pgbench::script::{self, Command};
 use crate::pgbench::variables::Names;
 use crate::workload::sha256;
 
-/// No script is longer.
+/// Highest number of bytes in a script.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Variables that every connection has.
@@ -19,9 +18,9 @@ pub(crate) const SEEDS: [&str; 2] = ["default_seed", "random_seed"];
 
 #[derive(Debug, Clone)]
 pub(crate) struct ScriptSource {
-    /// File, or name of one of the original's scripts.
+    /// The file, or the name of one of the original's scripts, as the plan gives it.
     pub(crate) given: String,
-    /// Name in step names and counts.
+    /// The name in names of steps and of statements.
     pub(crate) name: String,
     pub(crate) weight: u64,
     pub(crate) text: String,
@@ -37,8 +36,8 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
-    /// Reads `files`. `more` are names of variables that the scripts need not use. `commit` is what
-    /// ends a transaction of the original's own scripts.
+    /// Reads `files`. `more` are names of variables that exist whether or not the scripts use them.
+    /// `commit` is the word that ends a transaction in the original's own scripts.
     pub(crate) fn read<'a>(
         files: &[String],
         more: impl Iterator<Item = &'a str>,
@@ -99,8 +98,8 @@ fn weighted(file: &str) -> Result<(&str, u64), String> {
     }
 }
 
-/// Returns the names of scripts, which are files without folder and suffix. A name that comes again has
-/// a number.
+/// Returns the names of scripts, which are their files without folder and suffix. A name that comes
+/// again gets a number.
 pub(crate) fn names_of(files: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for file in files {
@@ -208,7 +207,7 @@ pub(crate) struct PgbenchTable {
     /// The columns. Numbers of accounts are `AID`, whose width depends on the scale.
     pub(crate) columns: &'static str,
     pub(crate) key: &'static str,
-    /// Rows for each unit of scale.
+    /// Number of rows per unit of scale.
     pub(crate) rows: u64,
 }
 

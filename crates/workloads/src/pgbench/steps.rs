@@ -1,4 +1,5 @@
-//! The steps: the load, and a run of the scripts at each concurrency level and rate.
+//! Makes the steps, which are the load, and a run of the scripts at each concurrency level and
+//! rate.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::{Tasks, planned};
 /// Bytes of an account with its key.
 pub(crate) const ACCOUNT_BYTES: u64 = 150;
 
-/// A step with the connections and the rate of its run. The load has none.
+/// A step with the connections and the rate of its run. The load has neither.
 pub(crate) type PgbenchStep = Step<Option<(u32, Option<u32>)>>;
 
 impl StepOptions for PgbenchOptions {
@@ -40,7 +41,7 @@ impl StepOptions for PgbenchOptions {
         let (shared, stem) = (self.shared(), names_of(&self.files).join("+"));
         let runs = shared.levels().into_iter().map(|run| {
             let detail = format!("{} of {}", numbered(run.0, "connection"), self.files.join(", "));
-            // The option is the number for each connection.
+            // The option `transactions` is a number per connection.
             let transactions = self.transactions.map(|each| each.saturating_mul(run.0.into()));
             Step { kind: Some(run), outline: shared.run_length(transactions).outline(&stem, run, &detail) }
         });

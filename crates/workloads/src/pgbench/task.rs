@@ -1,4 +1,4 @@
-//! One connection of a step. It draws a script for each transaction, and executes the script's
+//! Runs one connection of a step. It draws a script for each transaction, and executes the script's
 //! commands.
 
 use std::ops::Range;
@@ -18,15 +18,15 @@ use crate::pgbench::script::{Action, Keep, NO_COPY, Piece, Sql};
 use crate::pgbench::sources::Scripts;
 use crate::pgbench::variables::{Value, Variables, is_name, no_name};
 
-/// What a session calls the failure of a COPY that asks for rows.
+/// The code that a session gives to the failure of a COPY that asks for rows.
 const REFUSED_COPY: &str = "copy";
 
 /// One command of a script, as a connection keeps it.
 #[derive(Debug)]
-struct LaneCommand {
+struct ConnectionCommand {
     /// The name under which its times are counted.
     name: &'static str,
-    /// The text, with marks for its variables where they are parameters.
+    /// The text. Variables are parameter marks in it.
     text: String,
     params: Vec<Param>,
     prepared: Option<Statement>,
@@ -36,8 +36,8 @@ struct LaneCommand {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepDraws {
     pub(crate) stream: Philox,
-    /// Whether all connections take their transactions from one schedule. What number n draws then does
-    /// not depend on which connection sends it.
+    /// Whether all connections take their transactions from one schedule. What transaction n draws
+    /// is then the same whichever connection sends it.
     pub(crate) is_shared: bool,
 }
 
@@ -52,13 +52,13 @@ pub struct PgbenchTask {
     before: Variables,
     tries: u32,
     transaction: TransactionState,
-    /// When the transaction was tried first, for one that is tried again.
+    /// When the transaction was tried for the first time.
     began: Instant,
-    /// When the step's time is over, counted from the first transaction. It is only for steps with a
-    /// length.
+    /// When the step's time is over, counted from the first transaction. It is `None` before that,
+    /// and in steps without a length.
     ends: Option<Instant>,
     /// Commands by script and command number.
-    commands: Vec<Vec<LaneCommand>>,
+    commands: Vec<Vec<ConnectionCommand>>,
     names: Vec<&'static str>,
     /// Commands that wait for the end of the pipeline.
     pipeline: Option<Vec<(usize, usize)>>,
@@ -78,7 +78,7 @@ impl PgbenchTask {
             let each = |(script, source): (usize, &super::sources::ScriptSource)| {
                 let commands = source.commands.iter().enumerate();
                 commands
-                    .map(|(command, of)| LaneCommand::new(&of.action, &setup, (script, command)))
+                    .map(|(command, of)| ConnectionCommand::new(&of.action, &setup, (script, command)))
                     .collect()
             };
             scripts.list.iter().enumerate().map(each).collect()
@@ -154,7 +154,8 @@ impl PgbenchTask {
             return Err(of_script(format!("script {}: {message}", source.given)));
         }
         if !has_waited {
-            // Other connections of this thread have their turn too.
+            // The script has not waited for anything, so it gives the thread's other connections a
+            // turn.
             tokio::task::yield_now().await;
         }
         if let Some(name) = self.names.get(script).filter(|_| self.names.len() > 1) {
@@ -167,7 +168,8 @@ impl PgbenchTask {
         Ok(())
     }
 
-    /// Executes a command. The result is where the script continues, unless with the next command.
+    /// Executes a command. The result is the index of the command with which the script continues,
+    /// or `None` for the next one.
     async fn act(&mut self, action: &Action, position: (usize, usize)) -> Result<Option<usize>, Failure> {
         let began = self.setup.alone.is_some().then(Instant::now);
         match action {
@@ -286,8 +288,7 @@ impl PgbenchTask {
         }
     }
 
-    /// Decides what a failed transaction means: another try, a failed transaction, or the end of the
-    /// step.
+    /// Decides what a failed try means: another try, a failed transaction, or the end of the step.
     async fn judged(&mut self, failure: Failure) -> Failure {
         self.pipeline = None;
         self.tries += 1;
@@ -324,8 +325,8 @@ impl PgbenchTask {
         Failure { class, ..failure }
     }
 
-    /// Returns whether a transaction may be tried again. Outside of a plan it may not once its time or
-    /// that of the run is over.
+    /// Returns whether a transaction may be tried again. Outside of a plan it may not be tried
+    /// again once its latency limit has passed or the run's time is over.
     fn may_repeat(&self) -> bool {
         let is_late = self.setup.alone.as_ref().is_some_and(|alone| {
             alone.latency_limit.is_some_and(|limit| self.began.elapsed() > limit)
@@ -335,7 +336,7 @@ impl PgbenchTask {
     }
 }
 
-impl LaneCommand {
+impl ConnectionCommand {
     fn new(action: &Action, setup: &PgbenchSetup, position: (usize, usize)) -> Self {
         let name = setup.command_name(position);
         let Action::Sql(sql) = action else {
@@ -358,7 +359,7 @@ impl LaneCommand {
         Self { name, text, params, prepared: None }
     }
 
-    /// Fills parameters from variables. One without a value is NULL.
+    /// Fills parameters from variables. A variable without a value becomes NULL.
     fn fill(&mut self, sql: &Sql, variables: &Variables) {
         let indexes = sql.pieces.iter().filter_map(|piece| match piece {
             Piece::Variable(index) => Some(*index),
@@ -395,7 +396,8 @@ fn drawn(scripts: &Scripts, draws: &mut PgbenchDraws) -> usize {
     scripts.chosen(draws.uniform(0, scripts.weights() as i64 - 1) as u64)
 }
 
-/// Writes the statement with values for its variables. The name of one without a value stays.
+/// Writes the statement with values for its variables. A variable without a value stays in the text
+/// as `:name`.
 fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
     text.clear();
     for piece in &sql.pieces {
@@ -411,7 +413,7 @@ fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
     }
 }
 
-/// Gives variables the values of columns.
+/// Gives variables the values of columns, as `\gset` and `\aset` ask.
 fn keep_rows(keep: &Keep, results: &[dbdyno_db::Rows], variables: &mut Variables) -> Result<(), Failure> {
     let first = if keep.all { 0 } else { results.len().saturating_sub(1) };
     if results.is_empty() && !keep.all {
@@ -464,7 +466,8 @@ impl ConnectionTask for PgbenchTask {
     fn timed(&mut self, times: OperationTimes) {
         if let Some(alone) = &self.setup.alone {
             self.transaction.tell(&*alone.listener, self.client, times);
-            // In pgbench's report a script's time counts from when it was due, with all its tries.
+            // In pgbench's report a script's time begins when its transaction was due, and includes
+            // all tries.
             let script = 1 + self.transaction.script;
             if let Some(own) = self.done.iter_mut().find(|done| done.index == script) {
                 own.took = Some(Duration::from_nanos(times.ended_ns.saturating_sub(times.due_ns)));
@@ -474,7 +477,8 @@ impl ConnectionTask for PgbenchTask {
 
     fn skipped(&mut self, numbers: Range<u64>) {
         let (Some(alone), Ok(scripts)) = (&self.setup.alone, &self.setup.scripts) else { return };
-        // Only a schedule that all connections share skips transactions.
+        // Only a schedule that all connections share skips transactions, so the draws are those of
+        // client 0.
         self.draws.begin(0, numbers.end);
         let script = drawn(scripts, &mut self.draws);
         self.transaction.skip(&*alone.listener, self.client, numbers.end - numbers.start, script);
@@ -489,14 +493,16 @@ impl ConnectionTask for PgbenchTask {
     }
 }
 
-/// Receives the calls on load threads, while transactions wait.
+/// Hears what becomes of transactions. The calls come on load threads, and transactions wait until
+/// they return.
 pub trait Listener: Send + Sync {
-    /// Returns whether it also wants transactions that were done at the first try.
+    /// Returns whether it also wants to hear of transactions that succeeded at the first try.
     fn wants_all(&self) -> bool;
-    /// A try failed. [`Listener::ended`] follows unless the transaction is repeated.
+    /// Reports that a try failed. [`Listener::ended`] follows unless the transaction is repeated.
     fn failed(&self, attempt: &Attempt<'_>);
     fn ended(&self, transaction: &Transaction);
-    /// Transactions were late and are not sent. At a high rate one call may report millions.
+    /// Reports transactions that were late and are not sent. At a high rate one call may report
+    /// millions.
     fn skipped(&self, skipped: &Skipped);
 }
 
@@ -562,7 +568,8 @@ pub struct Skipped {
     /// Number of the first one among those of this client, from 1.
     pub first: u64,
     pub count: u64,
-    /// For all of them, the script of the transaction that is sent after them, as in the original.
+    /// The script of the transaction that is sent after them. It stands for the scripts of all of
+    /// them, as in the original.
     pub script: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Variables of a script, and the values that they and expressions have, with pgbench's conversions and
-//! texts.
+//! Variables of a script, and the values of variables and expressions. Values are converted and
+//! written as in pgbench.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Names {
     }
 }
 
-/// Returns whether a sign may be in a name: letters, also beyond ASCII, digits and `_`.
+/// Returns whether a character may be in a name. Letters, also beyond ASCII, digits and `_` may.
 pub(crate) fn is_name_sign(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_' || !sign.is_ascii()
 }
@@ -73,7 +73,7 @@ impl Variables {
         }
     }
 
-    /// Gives a variable a value in the same way.
+    /// Gives a variable a value. A variable that no script uses is ignored.
     pub(crate) fn give(&mut self, name: &str, value: Value) {
         if let Some(index) = self.names.find(name) {
             self.set(index, value);
@@ -109,7 +109,7 @@ impl Variables {
         self.names.0.get(index).map_or("", String::as_str)
     }
 
-    /// Returns the value of a variable that is a whole number.
+    /// Returns the value of a variable if it is a whole number.
     pub(crate) fn param(&self, index: usize) -> Option<i64> {
         match self.slots.get(index) {
             Some(VariableSlot::Value(Value::Int(number))) => Some(*number),
@@ -117,7 +117,8 @@ impl Variables {
         }
     }
 
-    /// Appends the value of a variable as a statement has it. The result is whether it has one.
+    /// Appends the value of a variable in the form that a statement has. The result is whether the
+    /// variable has a value.
     pub(crate) fn write(&self, index: usize, out: &mut Vec<u8>) -> bool {
         match self.slots.get(index) {
             Some(VariableSlot::Value(value)) => value.write(out),
@@ -184,7 +185,8 @@ impl Value {
         }
     }
 
-    /// Returns the value that a text from an option or a column is taken for.
+    /// Returns the value that a text from an option or a column stands for, or `None` where it
+    /// stands for none.
     fn of_text(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let begins = |word: &str| !lower.is_empty() && word.starts_with(&lower);
@@ -202,7 +204,7 @@ impl Value {
         }
     }
 
-    /// Appends the value as a statement has it.
+    /// Appends the value in the form that a statement has.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"NULL"),
@@ -231,7 +233,7 @@ fn general(number: f64) -> String {
     format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
 }
 
-/// Returns the text without zeros at the end of a fraction.
+/// Returns the text of a number without zeros at the end of its fraction.
 fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
@@ -278,7 +280,7 @@ mod tests {
     /// The highest whole number of 64 bits is not among the doubles. The double that it is rounded to
     /// is higher by one.
     #[test]
-    fn a_double_right_above_the_greatest_whole_number_is_none() {
+    fn the_double_right_above_the_highest_whole_number_is_refused() {
         let above = i64::MAX as f64;
         assert_eq!(above, 2_f64.powi(63));
         assert_eq!(

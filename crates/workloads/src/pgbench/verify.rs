@@ -1,5 +1,5 @@
-//! Checks that no money appears or vanishes. It compares sums of balances and of the history with what
-//! they were before the step.
+//! Checks that no money appears or vanishes. It compares how sums of balances and of the history
+//! have changed in the step.
 
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ impl Balances {
         })
     }
 
-    /// Compares what the step has changed. Accounts and history must change by the same sum, and
-    /// tellers and branches too where each script pays them.
+    /// Compares what the step has changed. Accounts and history must change by the same sum, and so
+    /// must tellers and branches where every script changes them.
     pub(crate) async fn compare(
         self,
         scripts: &Scripts,

@@ -1,5 +1,5 @@
-//! sysbench's random numbers from dbdyno's own generator. Every draw depends on the seed, the step, the
-//! connection and the number of the event, and on nothing else.
+//! Draws sysbench's random numbers from dbdyno's own generator. Every draw depends on the seed, the
+//! step, the connection and the number of the event, and on nothing else.
 
 use crate::Philox;
 use crate::oltp::distribution::IdDistribution;
@@ -14,13 +14,14 @@ pub(crate) struct Draw {
     stream: Philox,
     draws: OltpDraws,
     options: OltpOptions,
-    /// Distributions that were asked for, by kind and number of values. They are kept because making
-    /// one may cost more than a draw.
+    /// Distributions that scripts have asked for, by kind and number of values. They are kept
+    /// because making one may cost more than a draw.
     made: Vec<(Distribution, u64, IdDistribution)>,
 }
 
 impl Draw {
-    /// `options` say which distribution is the default, and have the parameters of all.
+    /// Returns draws from `stream`. `options` name the default distribution, and have the
+    /// parameters of all.
     pub(crate) fn new(stream: Philox, options: OltpOptions) -> Self {
         Self { draws: OltpDraws::new(&stream, 0, u64::MAX), stream, options, made: Vec::new() }
     }
@@ -41,7 +42,7 @@ impl Draw {
 
     /// Returns a number from `low` to `high`, both included, as `kind` draws it.
     pub(crate) fn of(&mut self, kind: Distribution, low: i64, high: i64) -> i64 {
-        /// Scripts ask for a few ranges over and over.
+        /// Most distributions that are kept. Scripts ask for a few ranges over and over.
         const MOST_MADE: usize = 8;
         if kind == Distribution::Uniform {
             return self.uniform(low, high);
@@ -64,7 +65,7 @@ impl Draw {
         self.draws.fraction()
     }
 
-    /// Returns the `template` with a digit for each `#` and a small letter for each `@`.
+    /// Returns the `template` with a digit for each `#` and a lower-case letter for each `@`.
     pub(crate) fn text(&mut self, template: &[u8]) -> Vec<u8> {
         let (mut digits, mut used) = ([0; 16], 16);
         let mut sign = |&sign: &u8| match sign {

@@ -1,4 +1,5 @@
-//! Scripts and the modules they require: where they are found, what they may read, and what was read.
+//! Finds scripts and the modules that they require, decides which files they may read and write,
+//! and keeps what was read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Error, Result};
 
-/// Where distributions put sysbench's own scripts.
+/// Folders in which Linux distributions install sysbench's own scripts.
 const SHARED: [&str; 2] = ["/usr/share/sysbench", "/usr/local/share/sysbench"];
 
 /// Largest file that is read as a script.
@@ -26,7 +27,7 @@ pub(crate) struct SysbenchScript {
     any_file: bool,
 }
 
-/// Returns the stem of the script that a plan names `given`.
+/// Returns the file name, without its suffix, of the script that a plan names `given`.
 pub(crate) fn stem(given: &str) -> String {
     let stem = Path::new(given).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     stem.unwrap_or_else(|| given.to_owned())
@@ -65,8 +66,8 @@ impl SysbenchScript {
         templates.collect::<Vec<_>>().join(";")
     }
 
-    /// Returns the text of a module and its file, or where it was looked for. `templates` is the
-    /// script's `package.path`. It is empty for a path.
+    /// Returns the text of a module and its file. The error says where it was looked for.
+    /// `templates` is the script's `package.path`, and is empty where `name` is a path.
     pub(crate) fn module(&self, name: &str, templates: &str) -> Result<(Arc<str>, PathBuf), String> {
         let candidates: Vec<PathBuf> = if templates.is_empty() {
             let next_to_script = self.folders.first().map(|folder| folder.join(name));
@@ -125,8 +126,9 @@ impl SysbenchScript {
     }
 }
 
-/// Returns the file that `given` means. For a name, any script comes before a file that merely has that
-/// name. Output that was kept under the name of its script is such a file.
+/// Returns the file that `given` means. For a name without a folder, a file `given.lua` comes
+/// before a file that is merely called `given`, such as output that was saved under the name of its
+/// script.
 fn found(given: &str) -> Option<PathBuf> {
     let [exact, script] = [given.to_owned(), format!("{given}.lua")];
     if given.contains('/') {
@@ -139,7 +141,8 @@ fn found(given: &str) -> Option<PathBuf> {
     [script, exact].iter().flat_map(places).find(|path| path.is_file())
 }
 
-/// Reads a whole file as a chunk. Its first line may be for a shell.
+/// Reads a whole file as a chunk of Lua. A first line with `#` is for a shell, and becomes a
+/// comment.
 fn read(path: &Path) -> Result<Arc<str>, String> {
     let problem = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     if path.metadata().map_err(problem)?.len() > MOST_BYTES {

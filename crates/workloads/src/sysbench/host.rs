@@ -1,5 +1,5 @@
-//! What a script's state can do at once, without a wait: draws, rows that have arrived, output, files,
-//! limits.
+//! Does what a script can have at once, without waiting for the database: draws, rows that have
+//! arrived, output and files. It also enforces the limits of time and memory.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,14 +24,15 @@ use crate::sysbench::machine::ApiPart;
 /// The time limit is checked after this many instructions.
 const INSTRUCTIONS: u32 = 10_000;
 
-/// Rows of a text query, for the result of one generation.
+/// Rows of a text query. Each query over a connection has a generation of its own, and a result
+/// reads only rows of its generation.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) generation: i64,
     pub(crate) rows: VecDeque<Vec<Option<String>>>,
 }
 
-/// What one state shares with its host.
+/// What the Lua state of one script shares with dbdyno, which hosts it.
 pub(crate) struct ScriptHost {
     pub(crate) setup: Arc<SysbenchSetup>,
     pub(crate) script: SysbenchScript,
@@ -42,11 +43,11 @@ pub(crate) struct ScriptHost {
     pub(crate) rows: RefCell<Vec<Rows>>,
     /// Counters that a script raises itself: other, read, write, error, reconnect.
     pub(crate) counters: [Cell<u64>; 5],
-    /// When the script was resumed for the last time.
+    /// When the script last continued.
     pub(crate) resumed: Cell<Instant>,
     /// The longest time between two statements.
     pub(crate) limit: Duration,
-    /// The limit that the script has passed.
+    /// The message about the limit that the script has exceeded.
     pub(crate) over: RefCell<Option<String>>,
 }
 
@@ -63,7 +64,7 @@ impl ScriptHost {
         Ok((lua, api))
     }
 
-    /// Returns the table that the parts take.
+    /// Returns the table of host functions and values that each part of the API takes.
     fn table(self: &Rc<Self>, lua: &Lua) -> mlua::Result<Table> {
         let own = Rc::clone(self);
         made_when_asked(lua, move |lua, name| own.value(lua, name))
@@ -219,8 +220,8 @@ impl ScriptHost {
         math.raw_set("randomseed", lua.create_function(|_, _: MultiValue| Ok(()))?)
     }
 
-    /// Returns a file of the script as a function, and where it was found. Otherwise the result says
-    /// why there is none, and whether it is wrong.
+    /// Returns a file of the script as a function, and where it was found. Otherwise the result
+    /// says why there is none, and whether the file has a syntax error.
     fn chunk(
         self: &Rc<Self>,
         lua: &Lua,
@@ -252,7 +253,8 @@ impl ScriptHost {
         lua.load(text).set_name(format!("@{name}")).set_mode(ChunkMode::Text).into_function()
     }
 
-    /// Does what `string.find` does, from a place that lies within the text or right after it.
+    /// Does what `string.find` does. The place where it begins lies within the text or right after
+    /// it.
     fn found(
         &self,
         lua: &Lua,
@@ -294,8 +296,8 @@ impl ScriptHost {
         Ok(Some(table))
     }
 
-    /// Ends a script that runs for too long without a statement. A script that takes too much memory
-    /// gets no more.
+    /// Sets the limits. A script that runs for too long without a statement is ended, and a script
+    /// that takes too much memory gets no more.
     fn watch(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
         lua.set_memory_limit(self.setup.memory_bytes())?;
         let own = Rc::clone(self);
@@ -306,7 +308,7 @@ impl ScriptHost {
         })
     }
 
-    /// Returns the limit that the script has passed. Once passed, it stays passed.
+    /// Returns the message about the limit that the script has exceeded. It stays once it is there.
     fn passed(&self) -> Option<String> {
         let mut over = self.over.borrow_mut();
         let stretch = self.resumed.get().elapsed();
@@ -321,7 +323,8 @@ impl ScriptHost {
         over.clone()
     }
 
-    /// Notes that the script was refused memory. What it would do without it is not known.
+    /// Notes that the script was refused memory. It must end, because what it would do without it
+    /// is not known.
     pub(crate) fn is_full(&self) {
         let megabytes = self.setup.options.memory_mb;
         *self.over.borrow_mut() = Some(format!("the script's state takes more than memory_mb = {megabytes}"));
@@ -350,8 +353,8 @@ fn made_when_asked(
     Ok(table)
 }
 
-/// Returns what sysbench calls a database that takes such statements. A database whose keys come from
-/// sequences, or lie in the table itself, is addressed like PostgreSQL.
+/// Returns the name of sysbench's driver whose statements the database takes. A database whose keys
+/// come from sequences, or from the table itself, takes those for PostgreSQL.
 pub(crate) fn driver_name(setup: &SysbenchSetup) -> &'static str {
     match setup.context.database_server.capabilities.key_source {
         KeySource::TableCounter => "mysql",

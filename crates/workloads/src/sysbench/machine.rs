@@ -1,5 +1,5 @@
-//! One state of a script with its sessions. It runs until an event is over, and has the database do
-//! what the script asks for.
+//! Runs the Lua state of one script, with the script's sessions. It runs until an event is over,
+//! and has the database do what the script asks for.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,10 +21,12 @@ use crate::sysbench::host::ScriptHost;
 use crate::sysbench::options::option_table;
 use crate::sysbench::request::{Reply, RequestRefusal, ScriptRequest, Yielded};
 
-/// A state is cleaned when it has grown to this, in percent of what was in use after the last time.
+/// The garbage of a state is collected when its memory has grown to this, in percent of what was in
+/// use after the last collection.
 const GARBAGE_PERCENT: i32 = 130;
 
-/// How long it is tried at a time to open a lost connection again whose loss is ignored.
+/// How long an event tries to open a lost connection again, where the plan ignores lost
+/// connections.
 const REOPENING: Duration = Duration::from_secs(1);
 
 /// Kinds of statements, by their index.
@@ -34,12 +36,12 @@ const WRITE: usize = 1;
 const OTHER: usize = 2;
 const LOGIN: usize = 3;
 const SCRIPT: usize = 4;
-/// A lost connection was opened again, because its loss is to be ignored.
+/// A lost connection was opened again, because the plan ignores lost connections.
 const RECONNECT: usize = 5;
-/// A statement should have changed rows and has changed none. sysbench counts it under `other`.
+/// A statement that should change rows has changed none. sysbench counts it under `other`.
 const UNCHANGED: usize = 6;
 
-/// How an event, or a whole coroutine, ended.
+/// How an event, or a whole coroutine, has ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum EventOutcome {
     /// The event is over, and the coroutine waits for the next one.
@@ -54,7 +56,7 @@ pub(crate) enum EventOutcome {
     Failed(Failure),
 }
 
-/// What the statements since the last [`Machine::clear`] did.
+/// What statements have done since the last [`Machine::clear`].
 #[derive(Debug, Default)]
 pub(crate) struct ScriptTally {
     pub(crate) statements: Vec<StatementDone>,
@@ -83,6 +85,7 @@ struct Answered {
     answer: Answer,
 }
 
+/// A connection that the script has opened.
 struct MachineLink {
     connection: Connection,
     /// The prepared statements, each with whether it should change rows.
@@ -91,7 +94,7 @@ struct MachineLink {
 
 pub(crate) struct Machine {
     pub(crate) lua: Lua,
-    /// The functions of the parts.
+    /// The functions of the API's parts.
     pub(crate) api: Table,
     pub(crate) host: Rc<ScriptHost>,
     links: Vec<Option<MachineLink>>,
@@ -107,11 +110,12 @@ impl Machine {
     pub(crate) fn new(
         setup: &Arc<SysbenchSetup>,
         script: &SysbenchScript,
-        place: StateIdentity<'_>,
+        identity: StateIdentity<'_>,
     ) -> Result<Self, String> {
-        let own = Self::loaded(setup, script, place)?;
-        own.set_options(place.threads)?;
-        // What loading has left would stay until the state has doubled, in each of thousands of states.
+        let own = Self::loaded(setup, script, identity)?;
+        own.set_options(identity.threads)?;
+        // Without this, each of thousands of states would keep what loading has left until its
+        // memory has doubled.
         let collect = || own.lua.gc_collect().and_then(|()| own.lua.gc_collect());
         collect().map_err(|error| error_text(&error))?;
         own.lua.gc_set_pause(GARBAGE_PERCENT);
@@ -122,14 +126,14 @@ impl Machine {
     pub(crate) fn loaded(
         setup: &Arc<SysbenchSetup>,
         script: &SysbenchScript,
-        place: StateIdentity<'_>,
+        identity: StateIdentity<'_>,
     ) -> Result<Self, String> {
         let host = Rc::new(ScriptHost {
             setup: Arc::clone(setup),
             script: script.clone(),
-            tid: place.tid,
-            command: (!place.command.is_empty()).then(|| place.command.to_owned()),
-            draws: RefCell::new(Draw::new(place.stream, setup.options.distribution())),
+            tid: identity.tid,
+            command: (!identity.command.is_empty()).then(|| identity.command.to_owned()),
+            draws: RefCell::new(Draw::new(identity.stream, setup.options.distribution())),
             rows: RefCell::default(),
             counters: Default::default(),
             resumed: Cell::new(Instant::now()),
@@ -168,12 +172,13 @@ impl Machine {
         }
     }
 
-    /// Returns a function that sets options, and one that says what the script offers.
+    /// Returns a function that sets options, and one that returns what the script offers.
     pub(crate) fn options_part(&self) -> mlua::Result<(Function, Function)> {
         ApiPart::Options.function(&self.lua)?.call(())
     }
 
-    /// Returns what the statements did since the last [`Machine::clear`], with the script's own time.
+    /// Returns what statements have done since the last [`Machine::clear`], with the script's own
+    /// time.
     pub(crate) fn tally(&mut self) -> &mut ScriptTally {
         let ScriptTally { statements, script, .. } = &mut self.tally;
         if !script.is_zero() {
@@ -205,7 +210,7 @@ impl Machine {
             let began = Instant::now();
             self.host.resumed.set(began);
             let Some(thread) = &self.thread else { return EventOutcome::Ended };
-            // The frequent replies take no memory.
+            // The frequent replies are passed without taking memory.
             let yielded = match reply {
                 Reply::Number(number) => thread.resume::<Yielded>(number),
                 Reply::Pair(first, second) => thread.resume((first, second)),
@@ -332,7 +337,7 @@ impl Machine {
     }
 
     async fn prepare(&mut self, number: usize, sql: &str) -> Result<Reply, Failure> {
-        /// This is `ER_UNSUPPORTED_PS`, because MySQL prepares no BEGIN.
+        /// The code of `ER_UNSUPPORTED_PS`, with which MySQL refuses to prepare a BEGIN.
         const UNSUPPORTED: &str = "1295";
         let Some(Some(link)) = self.links.get_mut(number) else { return Err(closed()) };
         match link.connection.prepare(sql).await {
@@ -384,8 +389,8 @@ impl Machine {
         self.tally.statements.push(done);
     }
 
-    /// Returns what a failed statement of connection `number` is for the script. An event that begins
-    /// again does so outside of any transaction, and on a connection that exists.
+    /// Returns what the script is told about a failed statement of connection `number`. An event
+    /// that begins again does so outside of any transaction, and on a connection that exists.
     async fn refused(&mut self, number: usize, failure: Failure) -> RequestRefusal {
         let is_lost = failure.class == ErrorClass::Lost;
         let ignorable = self.host.setup.ignores(&failure);
@@ -424,7 +429,7 @@ impl Machine {
     }
 }
 
-/// Returns a value of a plan as Lua has it.
+/// Returns a value of a plan as a Lua value.
 pub(crate) fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::Value> {
     use serde_json::Value;
     Ok(match value {
@@ -458,14 +463,14 @@ fn changes(sql: &str) -> bool {
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
 }
 
-/// Returns whether `word`, which is in small letters, is in the text.
+/// Returns whether `word`, which is in lower case, is in the text in any case.
 fn is_within(text: &str, word: &[u8]) -> bool {
     let is_here = |place: &[u8]| place[0] | 32 == word[0] && place.eq_ignore_ascii_case(word);
     text.as_bytes().windows(word.len()).any(is_here)
 }
 
-/// Replaces `SERIAL`. A table that gives its own keys does so for a whole number that is the primary
-/// key, and has no `SERIAL`.
+/// Replaces `SERIAL` by `INTEGER`. Where tables give out their own keys, they do so for a whole
+/// number that is the primary key, and there is no `SERIAL`.
 fn in_table_keys(sql: &str) -> std::borrow::Cow<'_, str> {
     match sql.trim_start().get(..12) {
         Some(start) if start.eq_ignore_ascii_case("CREATE TABLE") => {
@@ -480,7 +485,7 @@ fn closed() -> Failure {
     Failure::new(ErrorClass::Refused, "lua", message)
 }
 
-/// Returns what Lua says about an error, without what only programmers of the host read.
+/// Returns what Lua says about an error, without what is only of use to programmers of dbdyno.
 pub(crate) fn error_text(error: &mlua::Error) -> String {
     match error {
         mlua::Error::CallbackError { cause, .. } => error_text(cause),
@@ -503,6 +508,8 @@ fn with_trace(text: &str, trace: &str) -> String {
     if places.is_empty() { text.to_owned() } else { format!("{text}; called from {}", places.join(", ")) }
 }
 
+/// A part of the API, written in Lua. Most parts are loaded only when a script first asks for what
+/// they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApiPart {
     Core,
@@ -516,7 +523,7 @@ pub(crate) enum ApiPart {
     Patterns,
 }
 
-/// The texts in the order of [`ApiPart`].
+/// The texts of the parts, in the order of [`ApiPart`].
 const TEXTS: [&str; 9] = [
     include_str!("lua/core.lua"),
     include_str!("lua/rare.lua"),
@@ -542,7 +549,7 @@ impl ApiPart {
 
 fn compiled() -> mlua::Result<Vec<Vec<u8>>> {
     let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
-    // Lua's own dump leaves line numbers out, but the library's does not.
+    // `string.dump` leaves line numbers out, but the dump function of the crate `mlua` does not.
     let dump: Function = lua.globals().get::<Table>("string")?.get("dump")?;
     let compile = |text: &&str| {
         let chunk = lua.load(*text).set_name(NAME).set_mode(ChunkMode::Text).into_function()?;
@@ -563,8 +570,8 @@ mod tests {
         std::fs::write(&path, "local half = math.random() / 2\nfunction event() end\n").expect("a file");
         let script = SysbenchScript::find(&path.display().to_string(), false).expect("it is there");
         let setup = SysbenchSetup::without_database(&crate::sysbench::options::SysbenchOptions::default());
-        let place = StateIdentity { tid: 0, threads: 1, command: "run", stream: Philox::new(0, 0) };
-        let machine = Machine::new(&setup, &script, place).expect("a sound script");
+        let identity = StateIdentity { tid: 0, threads: 1, command: "run", stream: Philox::new(0, 0) };
+        let machine = Machine::new(&setup, &script, identity).expect("a sound script");
         let globals = machine.lua.globals();
         let is_there = |name: &&str| !globals.raw_get::<mlua::Value>(*name).expect("a name").is_nil();
         let there: Vec<&str> = ON_REQUEST.into_iter().filter(is_there).collect();

@@ -1,9 +1,9 @@
-//! Scripts of sysbench, unchanged. Their commands are steps, and their events are operations.
+//! Runs sysbench scripts unchanged. Their commands are steps, and their events are operations.
 //!
-//! Each connection has a Lua state of its own, as each thread of sysbench has. A statement suspends the
-//! state, so that thousands of connections share a load thread. The API is that of sysbench 1.0.20 and
-//! 1.1, and the global functions from before 1.0. Where it differs, `deviations.toml` says so in every
-//! record.
+//! Each connection has a Lua state of its own, as each thread of sysbench has. A statement suspends
+//! the state, so that thousands of connections share a load thread. The API is that of sysbench
+//! 1.0.20 and 1.1, with the global functions from before 1.0. Where it differs, `deviations.toml`
+//! says so in every record.
 
 mod draws;
 mod files;
@@ -40,7 +40,8 @@ use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Worklo
 
 pub use crate::sysbench::options::OwnOption;
 
-/// More bytes than a script prints in a step, unless it prints in each event.
+/// Most bytes of output that are kept. A script prints fewer in a step, unless it prints in each
+/// event.
 const MOST_PRINTED: usize = 1 << 20;
 
 /// What scripts print, from all states of a step. It is kept until it is asked for, up to a limit.
@@ -68,7 +69,7 @@ pub(crate) struct SysbenchSetup {
     /// What the script offers. An error is reported when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
     printed: ScriptOutput,
-    /// Numbers that `sysbench.rand.unique` has given out.
+    /// How many numbers `sysbench.rand.unique` has given out.
     unique: AtomicU32,
     /// Whether the script has asked for a connection.
     pub(crate) asks: AtomicBool,
@@ -96,7 +97,7 @@ impl SysbenchSetup {
         draws::unique(self.unique.fetch_add(1, Ordering::Relaxed), self.context.draws)
     }
 
-    /// Inspects the script once, with a set-up of its own, and keeps the answer in this one.
+    /// Inspects the script once, with another set-up, and keeps the answer in this one.
     fn look(&self) -> &Result<Offers, String> {
         self.offers.get_or_init(|| {
             let own = Self::new(&self.options, self.context.clone());
@@ -112,7 +113,7 @@ impl SysbenchSetup {
         self.look().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
     }
 
-    /// Returns what is wrong with the script, or with what it did.
+    /// Returns the error about what is wrong with the script, or with what it did.
     fn failed(&self, message: String) -> Error {
         Error::Script { script: self.options.script.clone(), message }
     }
@@ -137,9 +138,10 @@ impl Sysbench {
         let step = &self.steps[index];
         let Some(script) = self.setup.script() else { return Ok(()) };
         let stream = crate::step::stream(&step.name, self.setup.context.draws);
-        let place = StateIdentity { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
+        let identity =
+            StateIdentity { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
         let failed = |message| self.setup.failed(message);
-        let mut machine = Machine::new(&self.setup, script, place).map_err(failed)?;
+        let mut machine = Machine::new(&self.setup, script, identity).map_err(failed)?;
         if let EventOutcome::Failed(failure) = machine.start("init", Reply::Nothing).await {
             return Err(failed(failure.message));
         }
@@ -215,7 +217,7 @@ impl Workload for Sysbench {
         if index == 0 {
             works.push(self.sources()?);
         }
-        // On a server of our own the data is new.
+        // Only a server that is not dbdyno's own can hold tables of an earlier run.
         if index == 0 && self.steps[0].loads && !self.setup.context.owned {
             works.extend(self.apart("cleanup").await?);
         }
@@ -246,8 +248,8 @@ impl Workload for Sysbench {
     }
 }
 
-/// What happened up to now, or since the report before, as a script's hooks receive it. Times are in
-/// seconds.
+/// What has happened up to now, or since the previous report, as a script's hooks receive it. Times
+/// are in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Stat {
     pub threads_running: u32,
@@ -264,9 +266,9 @@ pub struct Stat {
     pub latency_max: f64,
     pub latency_avg: f64,
     pub latency_sum: f64,
-    /// Events of a target rate that are due and not begun.
+    /// Number of events of a target rate that are due and have not begun.
     pub queue_length: u64,
-    /// Events that are on their way.
+    /// Number of events that have begun and not ended.
     pub concurrency: u64,
 }
 
@@ -322,17 +324,17 @@ impl Sysbench {
         self.apart("help").await.map(|_| ())
     }
 
-    /// Runs a command once, outside of any step, where the script has it. It is used to remove the
-    /// tables of an earlier cell.
+    /// Runs a command once, outside of any step, where the script has it. It removes the tables of
+    /// an earlier run with `cleanup`, and prints the script's `help`.
     async fn apart(&mut self, command: &str) -> Result<Option<Work>> {
         let Ok(offers) = self.setup.look() else { return Ok(None) };
         if !offers.commands.contains_key(command) {
             return Ok(None);
         }
         let began = Instant::now();
-        let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let identity = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
         let failed = |message| self.setup.failed(message);
-        let mut machine = Machine::new(&self.setup, &offers.script, place).map_err(failed)?;
+        let mut machine = Machine::new(&self.setup, &offers.script, identity).map_err(failed)?;
         let outcome = machine.start("command", Reply::Name(command.to_owned())).await;
         machine.close().await;
         match outcome {

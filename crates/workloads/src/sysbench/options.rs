@@ -1,5 +1,5 @@
-//! Options of a script, and what the script itself offers: its commands and options. To find this out,
-//! the script is loaded once, without a database.
+//! Options of a sysbench script, and what the script itself offers, which are commands and options.
+//! To find out what it offers, the script is loaded once, without a database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::sysbench::files::SysbenchScript;
 use crate::sysbench::machine::{Machine, StateIdentity, error_text};
 use crate::sysbench::{SysbenchSetup, host};
 
-/// Codes of lost connections in lists of errors to ignore.
+/// Codes that mean a lost connection in a list of errors to ignore.
 const LOST: [&str; 4] = ["2006", "2013", "2011", "2055"];
 
 /// How prepared statements of a script travel.
@@ -143,8 +143,8 @@ with_defaults! {
 }
 
 impl SysbenchOptions {
-    /// Returns the options of the classic tests that mean the same: sweeps, times, arrivals,
-    /// distributions.
+    /// Returns those options that mean the same as in the classic tests: sweeps, times, arrivals
+    /// and distributions.
     pub(crate) fn shared(&self) -> OltpOptions {
         OltpOptions {
             connections: self.connections.clone(),
@@ -159,7 +159,7 @@ impl SysbenchOptions {
         }
     }
 
-    /// Returns the options from which draws are made.
+    /// Returns the options on which draws depend.
     pub(crate) fn distribution(&self) -> OltpOptions {
         OltpOptions {
             distribution: self.rand_type,
@@ -180,8 +180,8 @@ impl SysbenchOptions {
         self.allow.contains(&Allowed::Files)
     }
 
-    /// Returns the longest time for which a script may run without a statement. It is what a `run` may
-    /// take, but at most one minute.
+    /// Returns the longest time for which a script may run without a statement. It is the time that
+    /// a `run` may take, but at most one minute.
     pub(crate) fn longest_stretch(&self) -> Duration {
         const MOST: Duration = Duration::from_secs(60);
         self.shared().length().map_or(MOST, |length| length.mul_f64(self.time_cap).min(MOST))
@@ -238,7 +238,7 @@ fn commands_problem(options: &SysbenchOptions) -> Option<Mistake> {
     first_problem([(!has_run, "commands", without)])
 }
 
-/// Checks with the script: whether it can be loaded, and has these options and commands.
+/// Checks that the script can be loaded, and has the plan's options and commands.
 fn script_problem(options: &SysbenchOptions) -> Option<Mistake> {
     let setup = SysbenchSetup::without_database(options);
     let offers = match Offers::of(&setup, "run") {
@@ -264,7 +264,7 @@ impl SysbenchSetup {
 
     /// Returns whether an event begins again after `failure`.
     pub(crate) fn ignores(&self, failure: &Failure) -> bool {
-        /// PostgreSQL's unique violation, which sysbench ignores there and nowhere else.
+        /// PostgreSQL's unique violation. sysbench ignores it on PostgreSQL and nowhere else.
         const UNIQUE_VIOLATION: &str = "23505";
         match &self.options.ignore_errors {
             Some(codes) if failure.class == ErrorClass::Lost => {
@@ -327,21 +327,22 @@ pub struct OwnOption {
 pub(crate) struct Offers {
     /// Its options, sorted by name.
     pub(crate) options: Vec<OwnOption>,
-    /// Its commands, and whether all connections run each at the same time.
+    /// Its commands, each with whether all connections run it at the same time.
     pub(crate) commands: BTreeMap<String, bool>,
     pub(crate) script: SysbenchScript,
 }
 
 impl Offers {
-    /// Loads the script of `setup` as for `command`.
+    /// Loads the script of `setup` as if to run `command`, and returns what it offers.
     pub(crate) fn of(setup: &Arc<SysbenchSetup>, command: &str) -> Result<Self, Mistake> {
         let options = &setup.options;
         let script = SysbenchScript::find(&options.script, options.allows_files())
             .map_err(|error| ("script", error.to_string()))?;
-        let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let identity = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
         let mistake = |key, problem: String| (key, format!("script {}: {problem}", script.given));
-        let machine = Machine::loaded(setup, &script, place).map_err(|problem| mistake("script", problem))?;
-        machine.set_options(place.threads).map_err(|problem| mistake("options", problem))?;
+        let machine =
+            Machine::loaded(setup, &script, identity).map_err(|problem| mistake("script", problem))?;
+        machine.set_options(identity.threads).map_err(|problem| mistake("options", problem))?;
         let offered = machine.options_part().and_then(|(_, offers)| offers.call(()));
         let (list, commands): (Vec<Table>, BTreeMap<String, bool>) =
             offered.map_err(|error| mistake("script", error_text(&error)))?;

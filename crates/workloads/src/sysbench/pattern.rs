@@ -1,11 +1,11 @@
-//! Lua's patterns (reference manual of Lua 5.1, 5.4.1), matched so that a match can be ended. The
-//! library's own matcher may run for hours on a long text, and nothing ends it.
+//! Matches Lua's patterns (section 5.4.1 of the reference manual of Lua 5.1) so that a match can be
+//! ended. The matcher of Lua's own library may run for hours on a long text, and nothing ends it.
 //!
-//! Scripts come here only where that may happen, see `lua/core.lua`.
+//! `lua/core.lua` uses this matcher only where that may happen.
 
-/// The caller is asked whether to go on after this many steps.
+/// After each of this many steps the caller is asked whether to go on.
 const STEPS: u32 = 1 << 16;
-/// The limits are those of the library.
+/// These limits are those of Lua's library.
 const MOST_CAPTURES: usize = 32;
 const MOST_DEPTH: u32 = 200;
 const ESCAPE: u8 = b'%';
@@ -15,7 +15,7 @@ const ESCAPE: u8 = b'%';
 pub(crate) enum Capture {
     /// Text from the first byte to before the second, both counted from 0.
     Text(usize, usize),
-    /// The capture of `()`, which is a place, from 0.
+    /// The capture of `()`, which is a place in the text, from 0.
     Place(usize),
 }
 
@@ -27,8 +27,8 @@ pub(crate) struct Match {
     pub(crate) captures: Vec<Capture>,
 }
 
-/// Returns the first match of `pattern` in `text` from byte `from` on. `may_go_on` says why a long
-/// match must end.
+/// Returns the first match of `pattern` in `text` from byte `from` on. `may_go_on` is asked during
+/// a long match, and its error says why the match must end.
 ///
 /// # Errors
 /// The error says what is wrong with the pattern, in the words of Lua's own library, or why the match
@@ -90,6 +90,7 @@ struct Matcher<'a> {
     may_go_on: &'a mut dyn FnMut() -> Result<(), String>,
 }
 
+/// Where a match ends, or `None` where there is none.
 type Found = Result<Option<usize>, String>;
 
 impl Matcher<'_> {
@@ -98,7 +99,7 @@ impl Matcher<'_> {
         if self.steps.is_multiple_of(STEPS) { (self.may_go_on)() } else { Ok(()) }
     }
 
-    /// Returns where a match of the pattern from `p` on ends that begins at `s`.
+    /// Matches the pattern from `p` on with the text from `s` on.
     fn matches(&mut self, s: usize, p: usize) -> Found {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
@@ -212,7 +213,7 @@ impl Matcher<'_> {
         Ok(found)
     }
 
-    /// Matches `%1`, which is the text of the capture with this number again.
+    /// Matches `%1` and similar items, which mean the text of the capture with this number.
     fn repeated(&self, s: usize, digit: u8) -> Found {
         let level = usize::from(digit).checked_sub(usize::from(b'1'));
         let capture = level.and_then(|level| self.captures.get(level));
@@ -221,13 +222,13 @@ impl Matcher<'_> {
                 let caught = &self.text[*from..*to];
                 Ok(self.text[s..].starts_with(caught).then_some(s + caught.len()))
             }
-            // A place is no text that could come again.
+            // The capture of a place has no text that could come again.
             Some(OpenCapture { to: End::Place, .. }) => Ok(None),
             _ => Err("invalid capture index".to_owned()),
         }
     }
 
-    /// Matches `%bxy`, with the two signs at `p`.
+    /// Matches `%bxy`. Its two characters are at `p`.
     fn balanced(&mut self, s: usize, p: usize) -> Found {
         let (Some(open), Some(close)) = (self.pattern.get(p).copied(), self.pattern.get(p + 1).copied())
         else {
@@ -252,7 +253,8 @@ impl Matcher<'_> {
         Ok(None)
     }
 
-    /// Matches `%f[set]`, with the set at `p`. The result is where the pattern continues.
+    /// Matches `%f[set]`, whose set is at `p`. The result is where the pattern continues, and not a
+    /// place in the text.
     fn frontier(&mut self, s: usize, p: usize) -> Found {
         if self.pattern.get(p) != Some(&b'[') {
             return Err("missing '[' after '%f' in pattern".to_owned());
@@ -274,7 +276,7 @@ impl Matcher<'_> {
                 if self.pattern.get(at) == Some(&b'^') {
                     at += 1;
                 }
-                // The first sign belongs to the set, also if it is a bracket.
+                // The first character belongs to the set, even if it is a bracket.
                 loop {
                     let sign = *self.pattern.get(at).ok_or_else(missing)?;
                     at += if sign == ESCAPE { 2 } else { 1 };
@@ -320,8 +322,8 @@ impl Matcher<'_> {
     }
 }
 
-/// Returns whether a byte is in `%a` and similar classes. A capital letter means everything outside its
-/// class, and any other sign means itself.
+/// Returns whether a byte is in `%a` and similar classes. A capital letter means all bytes outside
+/// its class, and any other character means itself.
 fn is_of_class(byte: u8, class: u8) -> bool {
     let is_in = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -418,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_what_the_library_finds() {
+    fn it_finds_what_the_library_of_lua_finds() {
         const SIGNS: [&str; 9] = ["a", "b", "a", "b", "(", ")", ".", " ", "1"];
         const PARTS: [&str; 24] = [
             "a", "b", ".", "%a", "%d", "%s", "%w", "%b()", "%f[a]", "%.", "%(", "%1", "[ab]", "[^a]",

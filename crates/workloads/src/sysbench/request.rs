@@ -1,5 +1,5 @@
-//! What a script asks for when it yields, and what it gets. This is the border between Lua and the
-//! sessions.
+//! Translates what a script asks for when it yields, and what it gets when it continues. This is
+//! the border between Lua and the sessions.
 
 use dbdyno_db::Param;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
@@ -8,10 +8,11 @@ use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 /// opened.
 #[derive(Debug)]
 pub(crate) enum ScriptRequest {
-    /// Opens a new connection, or one again under its number.
+    /// Opens a new connection, or opens the connection with this number again.
     Connect(Option<usize>),
     Disconnect(usize),
-    /// Sends a text. Its rows are kept for the result `generation`, unless they only count.
+    /// Sends a text. Its rows are kept for the result of this `generation`, unless the script only
+    /// needs their number.
     Query {
         connection: usize,
         sql: mlua::String,
@@ -19,7 +20,7 @@ pub(crate) enum ScriptRequest {
         generation: i64,
     },
     Prepare(usize, mlua::String),
-    /// Executes statement `id` with the parameters that were left in the caller's buffer.
+    /// Executes statement `id` with the parameters that [`ScriptRequest::read`] has written.
     Execute(usize, u32),
     Forget(usize, u32),
     Sleep(f64),
@@ -41,8 +42,8 @@ pub(crate) enum ScriptRequest {
     Returned,
 }
 
-/// What a coroutine yields: the number of its request, and the request's values. Two parameter values
-/// have a place of their own, so that most statements take no memory.
+/// What a coroutine yields: the number of its request, and the request's values. Two values of
+/// parameters have places of their own, so that most statements take no memory.
 pub(crate) type Yielded = (Value, Value, Value, Value, Value, Value, MultiValue);
 
 impl ScriptRequest {
@@ -110,7 +111,7 @@ fn strange(what: &str) -> mlua::Error {
     mlua::Error::runtime(format!("coroutine.yield() outside a coroutine of the script's own: {what}"))
 }
 
-/// Writes parameters into the memory of those before them.
+/// Writes parameters over the ones before, whose memory is used again.
 fn set_params(
     params: &mut Vec<Param>,
     count: usize,
@@ -141,7 +142,7 @@ pub(crate) enum Reply {
     Flag(bool),
     Name(String),
     Number(i64),
-    /// Number of a statement or of rows, and of columns.
+    /// The number of a statement or of its rows, then the number of columns.
     Pair(i64, i64),
     Failed(RequestRefusal),
 }

@@ -1,4 +1,5 @@
-//! The steps of a script: its commands, and a run at each concurrency level and rate.
+//! Makes the steps of a script, which are its commands, and a run at each concurrency level and
+//! rate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,8 @@ impl StepOptions for SysbenchOptions {
 
     const PREPARED: &'static str = "server";
 
-    /// The commands before the first `run` only make the data.
+    /// Returns the steps of all commands, in their order. The commands before the first `run` only
+    /// make the data.
     fn list(&self) -> Vec<SysbenchStep> {
         let commands: Vec<&String> = self.step_commands().collect();
         let loads = commands.iter().take_while(|command| **command != "run").count();
@@ -66,9 +68,10 @@ impl SysbenchOptions {
         shared.levels().into_iter().map(run).collect()
     }
 
-    /// Returns the rows that sysbench's own scripts and similar ones make, as these options say.
+    /// Returns the number of rows that the options ask for, as sysbench's own scripts and similar
+    /// ones understand them.
     fn made_rows(&self) -> Option<u64> {
-        /// The default of sysbench's own scripts.
+        /// The default of `table_size` in sysbench's own scripts.
         const TABLE_SIZE: u64 = 10_000;
         let of = |name: &str| self.options.get(name).and_then(serde_json::Value::as_u64);
         let is_own = !self.script.contains(['/', '.']);

@@ -1,4 +1,4 @@
-//! One connection's part in a step: events, or one command.
+//! Runs one connection's part in a step, which is events or one command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::request::Reply;
 use crate::Philox;
 use crate::connection::of_script;
 
-/// How long a script that has had its last event may take to end.
+/// How long a script may take to end after its last event.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What the connections of a step do.
@@ -24,19 +24,19 @@ pub(crate) struct StepScript {
     pub(crate) command: String,
     pub(crate) threads: u32,
     pub(crate) stream: Philox,
-    /// Whether all connections take their events from one schedule. What event n draws then does not
-    /// depend on which connection sends it.
+    /// Whether all connections take their events from one schedule. What event n draws is then the
+    /// same whichever connection sends it.
     pub(crate) is_shared: bool,
 }
 
-/// One connection, or as many as its script opens.
+/// One connection of the step. Its script may open several connections to the database.
 pub struct SysbenchTask {
     setup: Arc<SysbenchSetup>,
     step: StepScript,
     tid: u32,
     machine: Option<Machine>,
     done: Vec<StatementDone>,
-    /// Whether the event that failed is sent again, so that it continues with its draws.
+    /// Whether the event begins again after a failure. It then continues with its draws.
     begins_again: bool,
     has_ended: bool,
 }
@@ -50,19 +50,19 @@ impl SysbenchTask {
         self.step.command == "run"
     }
 
-    /// Makes a new state. An earlier one, whose connection was lost, is closed.
+    /// Makes a new Lua state. An earlier one, whose connection was lost, is closed first.
     async fn begin(&mut self) -> Result<&mut Machine, Failure> {
         if let Some(machine) = self.machine.take() {
             machine.close().await;
         }
         let StepScript { script, command, threads, stream, .. } = &self.step;
-        let place = StateIdentity { tid: self.tid, threads: *threads, command, stream: *stream };
-        let machine = Machine::new(&self.setup, script, place).map_err(of_script)?;
+        let identity = StateIdentity { tid: self.tid, threads: *threads, command, stream: *stream };
+        let machine = Machine::new(&self.setup, script, identity).map_err(of_script)?;
         Ok(self.machine.insert(machine))
     }
 
-    /// Returns the outcome of an event or command. It fails if it has left a transaction open, because
-    /// what it wrote would count as work and not be kept.
+    /// Returns the outcome of an event or command. An event that has left a transaction open fails,
+    /// because what it wrote would count as work and not be kept.
     fn kept(&self, outcome: EventOutcome) -> EventOutcome {
         let is_over = matches!(outcome, EventOutcome::Next | EventOutcome::Ended);
         if !is_over || !self.machine.as_ref().is_some_and(Machine::in_transaction) {
@@ -130,7 +130,7 @@ impl ConnectionTask for SysbenchTask {
         };
         let outcome = self.kept(outcome);
         let answer = self.counted(outcome);
-        // A half-executed command leaves nothing to continue with.
+        // A command that has failed halfway leaves nothing to continue with.
         if self.is_run() {
             answer
         } else {
