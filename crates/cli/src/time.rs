@@ -12,8 +12,8 @@ pub(crate) fn for_folder() -> String {
     jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Returns the time from one recorded time to a later one. It is `None` when one of them is no
-/// time, or when the second is earlier.
+/// Returns the time from one recorded time to a later one. It is `None` when one of them is not
+/// a time, or when the second is earlier.
 pub(crate) fn between(from: &str, to: &str) -> Option<Duration> {
     let [from, to] = [from, to].map(|text| text.parse::<jiff::Timestamp>());
     Duration::try_from(to.ok()?.duration_since(from.ok()?)).ok()

@@ -1,6 +1,6 @@
-//! Takes the locks of a run. It makes the run known on this host by a locked file in a folder that
-//! all dbdynos share, so that each of them sees the others. It takes advisory locks on databases at
-//! addresses, so that no other run makes and drops tables in them.
+//! Takes the locks of a run. A locked file makes the run known on this host. It lies in a folder
+//! that all dbdyno processes share, so that each of them sees the others. Advisory locks on
+//! databases at addresses keep other runs from making and dropping tables in them.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::exit::ExitError;
 use crate::plan::prepare::{PreparedVariant, ServerSource};
 use crate::time;
 
-/// Time that it waits for a lock, because the other run may be just about to end.
+/// Longest wait for a lock that another run has, because that run may be about to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The locks of a run. They end with its connections, however it ends.
@@ -85,8 +85,8 @@ impl AdvisoryLocks {
         Ok(advisory_locks)
     }
 
-    /// Requests the lock on the database. It waits for it unless another variant of this run has
-    /// it.
+    /// Requests the lock on the database. It waits while another run has the lock, but not where
+    /// another variant of this run has it.
     async fn asked(&self, database_server: &DatabaseServer) -> Result<LockAttempt, DbError> {
         match database_server.take_advisory_lock(Duration::ZERO).await? {
             LockAttempt::By(owner) if !self.kept.iter().any(|kept| kept.advisory_lock.owner().is(&owner)) => {
@@ -173,10 +173,11 @@ fn in_use(database_server: &DatabaseServer, owner: &str) -> String {
     format!("{} is in use by another run of dbdyno ({owner})", of(database_server))
 }
 
-/// Variable that names the folder of the files, where it is not the folder for temporary files.
+/// Variable that names the folder of the files. Without it they are in the folder for temporary
+/// files.
 const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
 
-/// Beginning of a file's name. The process number follows.
+/// Beginning of the name of a run's file. The process number follows.
 const PREFIX: &str = "dbdyno-run-";
 
 #[derive(Debug, Default)]
@@ -189,7 +190,7 @@ pub(crate) struct OtherRuns {
 }
 
 impl OtherRuns {
-    /// Makes this run known to others, and reports the runs that are there, if any, in a sentence.
+    /// Makes this run known to others. It returns one sentence that names the other runs, if any.
     pub(crate) fn enter(plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
         Self::enter_in(folder(), plan, alone)
     }
@@ -209,14 +210,15 @@ impl OtherRuns {
         }
     }
 
-    /// Returns a sentence on the runs that are new since the last call.
+    /// Returns one sentence that names the runs that are new since the last call, if any.
     pub(crate) fn new_ones(&mut self) -> Option<String> {
         let own = self.own.as_ref().map(|(_, path)| path.clone());
         let mut found = Vec::new();
         for path in self.files().into_iter().filter(|path| Some(path) != own.as_ref()) {
             let Ok(file) = File::open(&path) else { continue };
             if file.try_lock().is_ok() {
-                // The file is left from a killed dbdyno. A file of another user stays.
+                // A killed dbdyno has left the file. A file of another user stays, because this
+                // user cannot remove it.
                 let _ = fs::remove_file(&path);
             } else if self.known.insert(path.clone()) {
                 let said = fs::read_to_string(&path).unwrap_or_default();
@@ -234,7 +236,7 @@ impl OtherRuns {
     }
 }
 
-/// Returns the folder in which all dbdynos have their files.
+/// Returns the folder in which all dbdyno processes have their files.
 fn folder() -> PathBuf {
     std::env::var_os(FOLDER_VARIABLE).map_or_else(std::env::temp_dir, PathBuf::from)
 }
@@ -248,7 +250,7 @@ fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Removes the files of killed dbdynos, and returns their paths.
+/// Removes the files of killed dbdyno processes, and returns their paths.
 pub(crate) fn sweep_run_files() -> Vec<PathBuf> {
     sweep_run_files_in(&folder())
 }
@@ -278,7 +280,8 @@ impl Drop for OtherRuns {
     }
 }
 
-/// Makes the file, and locks it before anyone can see it under its name.
+/// Makes the file under a hidden name and locks it. It gets its own name only then, so that no one
+/// sees it without its lock.
 fn made(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
     let (unseen, path) = (folder.join(format!(".{name}")), folder.join(name));
     let _ = fs::remove_file(&unseen);
@@ -295,7 +298,7 @@ mod tests {
     use crate::exit::MACHINE;
 
     #[test]
-    fn others_are_named_once_and_refused_on_request_and_files_of_killed_ones_go() {
+    fn other_runs_are_named_once_and_refused_on_request_and_files_of_killed_runs_go() {
         let folder = tempfile::tempdir().unwrap();
         let enter = |alone| OtherRuns::enter_in(folder.path().to_owned(), "mine", alone);
         let stale = folder.path().join("dbdyno-run-1");
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_ones_have_left_is_swept_unseen_files_too() {
+    fn files_of_killed_runs_are_swept_hidden_ones_too() {
         let folder = tempfile::tempdir().unwrap();
         let (own, gone) = (std::process::id(), u32::MAX);
         let file = |name: String| {
