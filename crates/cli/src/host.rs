@@ -99,11 +99,11 @@ fn check_disk(plan: &Plan, data_dir: &Path, held_bytes: u64) -> Result<(), ExitE
     Ok(())
 }
 
-/// Refuses what the plan asks of servers and this machine cannot do: sockets, empty caches, and
-/// memory limits.
+/// Refuses what the plan demands for its servers and this machine cannot provide: sockets, cold
+/// caches, and memory limits.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), ExitError> {
     if plan.variants.iter().any(|variant| VariantKind::of(variant).is_started()) {
-        // Each server gets a folder like this one for its socket.
+        // Each server gets a folder like this one for its socket, so making one must succeed.
         RuntimeDir::new().map_err(ExitError::machine)?;
     }
     check_cold(plan)?;
@@ -193,7 +193,8 @@ pub(crate) fn usable_cpus() -> Result<CpuList, ExitError> {
 }
 
 pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
-    /// Open files of an event loop. Without room for those of signals it would panic.
+    /// Open files that an event loop needs. It would panic without room for those that its signals
+    /// need, so this number is opened first.
     const FILES: usize = 12;
     let room: std::io::Result<Vec<File>> = (0..FILES).map(|_| File::open("/dev/null")).collect();
     let room = room.map(drop);
@@ -315,10 +316,9 @@ const CPUS_VARIABLE: &str = "DBDYNO_CPUS";
 /// Connections for which the client gets one core.
 const CONNECTIONS_PER_CORE: u32 = 64;
 
-/// Gives the client CPUs of its own, and the servers that dbdyno starts the others. It does so
-/// where the plan names none and this process may use two or more. The CPUs are whole cores of one
-/// node. The client gets the last cores, one per 64 connections and at most a quarter, but at least
-/// one.
+/// Divides the CPUs between the client and the servers that dbdyno starts. It does so where the
+/// plan names none and this process may use two or more. The CPUs are whole cores of one node. The
+/// client gets the last cores, one per 64 connections and at most a quarter, but at least one.
 pub(crate) fn give_cpus(plan: &mut Plan) {
     let is_shared = std::env::var_os(CPUS_VARIABLE).is_some_and(|value| value == "shared");
     let asked = &plan.host;
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_data_take_is_counted_through_all_folders() {
+    fn the_size_of_a_folder_includes_all_folders_below_it() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(size_of(&folder.path().join("nonesuch")), 0);
         let inner = folder.path().join("a/b");

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_limit_allows_is_named_with_need_and_have() {
+    fn needs_beyond_a_limit_are_refused_with_need_and_limit() {
         let error = raise_files(u64::MAX - 1).unwrap_err();
         assert!(
             error.contains("18446744073709551614 open files") && error.contains("LimitNOFILE"),

@@ -380,7 +380,7 @@ impl ProgressLine {
     fn parts(&self, bar: usize) -> String {
         let percent = format!("{:>3.0} %", (100.0 * self.done).floor());
         let eta = format!("ETA {}", self.eta);
-        let parts = [drawn(bar, self.done), percent, eta];
+        let parts = [bar_text(bar, self.done), percent, eta];
         let said = [&self.block, &self.variant, &self.what, &self.rate, &self.latency, &self.times];
         let all: Vec<&str> =
             parts.iter().chain(said).map(String::as_str).filter(|part| !part.is_empty()).collect();
@@ -388,7 +388,7 @@ impl ProgressLine {
     }
 }
 
-fn drawn(columns: usize, done: f64) -> String {
+fn bar_text(columns: usize, done: f64) -> String {
     if columns == 0 {
         return String::new();
     }
@@ -588,7 +588,7 @@ mod tests {
 
     #[test]
     fn the_bar_is_as_full_as_the_run() {
-        let bars = [0.0, 0.26, 0.5, 1.0].map(|done| drawn(8, done));
+        let bars = [0.0, 0.26, 0.5, 1.0].map(|done| bar_text(8, done));
         assert_eq!(bars, ["╸───────", "━━╸─────", "━━━━╸───", "━━━━━━━━"]);
     }
 

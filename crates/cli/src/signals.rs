@@ -27,9 +27,9 @@ static GOES_ON: Mutex<Vec<DatabaseServer>> = Mutex::new(Vec::new());
 /// be ended.
 static IS_IDLE: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether the first signal ends the process at once. A run may be ended so until its first
-/// server is started or measured, because until then it only sends server queries, and some servers
-/// may never answer them.
+/// Sets whether the first signal ends the process at once. Until its first server is started or
+/// measured, a run has nothing to end. It only sends server queries, and some servers may never
+/// answer them.
 pub(crate) fn idle(is_idle: bool) {
     IS_IDLE.store(is_idle, Ordering::Relaxed);
 }
@@ -95,13 +95,13 @@ fn ignores_hangup() -> bool {
 }
 
 async fn wait_for_signals(mut signals: Signals, cancel: &AtomicBool, text: &str) {
-    let mut asked = None;
+    let mut first_signal = None;
     loop {
         signals.next().await;
-        match asked {
+        match first_signal {
             None if IS_IDLE.load(Ordering::Relaxed) => end_now(),
             None => {
-                asked = Some(Instant::now());
+                first_signal = Some(Instant::now());
                 cancel.store(true, Ordering::Relaxed);
                 terminal::note(&format!("\n{text}"));
             }

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_written_out_and_lines_stay() {
+    fn control_characters_are_written_out_and_lines_stay() {
         let text = "a\u{1b}[2J\u{1b}]0;title\u{7}\rb\u{9b}31m\u{7f}\u{202e}c\td\r\n";
         let expected = "a\\x1b[2J\\x1b]0;title\\x07\\x0db\\u009b31m\\u007f\\u202ec\td\r\n";
         assert_eq!(escaped(text, &[]), expected);

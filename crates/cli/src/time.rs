@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_a_record_are_apart_by_a_duration() {
+    fn two_recorded_times_have_a_duration_between_them() {
         let of = |to| between("2026-11-22T03:00:00.000Z", to);
         assert_eq!(of("2026-11-22T03:01:00.250Z"), Some(Duration::from_millis(60_250)));
         assert_eq!((of("2026-11-22T02:00:00Z"), of("noon")), (None, None));

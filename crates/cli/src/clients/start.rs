@@ -1,7 +1,7 @@
 //! Finds the hosts for agents, and starts the agents there. The plan names the hosts, or Slurm or
 //! Ray reserves all of them at once. Each agent has a host of its own.
 //!
-//! A process on this host stands for each agent: the agent itself, or the program that runs it on
+//! Each agent has one process on this host: the agent itself, or the program that runs it on
 //! another host (ssh, srun). One more process keeps the reservation, if there is one. On hosts that
 //! the plan names, the plan's command starts the agents. Each agent gets certificates of its own.
 
@@ -67,7 +67,7 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process
     while places.len() < hosts as usize {
         let left = deadline.saturating_duration_since(Instant::now());
         let line = process.lines.recv_timeout(left).map_err(|_| cannot(process.log_end()))?;
-        let Some(place) = of_line(&line, &gang, &program) else { continue };
+        let Some(place) = host_of_line(&line, &gang, &program) else { continue };
         // A node that is in two partitions is listed twice.
         if places.iter().all(|other| other.address != place.address) {
             places.push(place);
@@ -76,7 +76,7 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process
     Ok((places, process))
 }
 
-fn of_line(line: &str, gang: &Gang, program: &str) -> Option<HostAccess> {
+fn host_of_line(line: &str, gang: &Gang, program: &str) -> Option<HostAccess> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let ["host", key @ .., address] = &words[..] else { return None };
     let mut start = (gang.starting)(key)?;
@@ -85,10 +85,10 @@ fn of_line(line: &str, gang: &Gang, program: &str) -> Option<HostAccess> {
 }
 
 /// Longest time until an agent listens.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Longest time that an agent takes to end after its connection or its input has ended.
-const END: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A process on this host: an agent, the program that runs an agent on another host, or the one
 /// that reserves hosts. It ends when this value is dropped.
@@ -133,7 +133,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.input.take());
-        let deadline = Instant::now() + END;
+        let deadline = Instant::now() + END_TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) {
             if Instant::now() >= deadline {
                 let _ = self.child.kill();
@@ -190,7 +190,7 @@ pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, ExitE
 impl Launched {
     /// Waits until the agent listens, and returns its port.
     pub(super) fn port(&self) -> Result<u16, ExitError> {
-        let line = self.process.lines.recv_timeout(START).unwrap_or_default();
+        let line = self.process.lines.recv_timeout(START_TIMEOUT).unwrap_or_default();
         let port = line.trim_end().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         port.ok_or_else(|| {
             let (name, last, log) = (&self.name, self.process.log_end(), self.process.log.display());
@@ -209,9 +209,10 @@ mod tests {
         let gang = gang(&On::Slurm(Some("perf".to_owned())), 4).unwrap();
         let reserving = gang.words.join(" ");
         assert!(reserving.contains("--nodes=4") && reserving.contains("--partition=perf"), "{reserving}");
-        let HostAccess { address, start, .. } = of_line("host 17 n2 10.0.0.3", &gang, "/bin/dbdyno").unwrap();
+        let HostAccess { address, start, .. } =
+            host_of_line("host 17 n2 10.0.0.3", &gang, "/bin/dbdyno").unwrap();
         assert_eq!(address, "10.0.0.3");
         assert!(start.contains(&"--jobid=17".to_owned()) && start.ends_with(&["/bin/dbdyno".to_owned()]));
-        assert!(of_line("salloc: granted", &gang, "/bin/dbdyno").is_none());
+        assert!(host_of_line("salloc: granted", &gang, "/bin/dbdyno").is_none());
     }
 }

@@ -426,7 +426,7 @@ fn short_login(login: &str) -> &str {
     login.strip_suffix("_password").unwrap_or(login)
 }
 
-/// Time between two looks whether the server or the user has ended the command.
+/// Time between two checks whether the server has ended, or the user wants it to end.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Lines of its log that are printed when a server ends by itself.

@@ -252,7 +252,7 @@ pub(super) struct CellSteps<'a> {
     names: Vec<String>,
     name_width: usize,
     /// The state of the workload before any table was there.
-    blank: Value,
+    initial_state: Value,
     began_on_copy: bool,
     /// The content checks that failed after the load of the current tables.
     pub(super) misloaded: Vec<String>,
@@ -278,7 +278,7 @@ impl<'a> CellSteps<'a> {
     ) -> Self {
         let names = workload.steps();
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(MIN_WIDTH);
-        let blank = workload.knowledge();
+        let initial_state = workload.knowledge();
         Self {
             id: cell.id,
             writer: &mut cell.writer,
@@ -286,7 +286,7 @@ impl<'a> CellSteps<'a> {
             workload,
             names,
             name_width,
-            blank,
+            initial_state,
             began_on_copy: false,
             misloaded: Vec::new(),
             has_measured: false,
@@ -369,7 +369,7 @@ impl Conductor<'_> {
         }
         if reset.data == DataChange::Anew {
             steps.misloaded.clear();
-            steps.workload.restore_state(&steps.blank).map_err(|error| here(Stop::failed(error)))?;
+            steps.workload.restore_state(&steps.initial_state).map_err(|error| here(Stop::failed(error)))?;
             for load in 0..loads {
                 self.one_step(steps, load, &mut session, true)?;
             }

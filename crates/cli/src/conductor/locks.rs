@@ -52,7 +52,7 @@ impl AdvisoryLocks {
             let name = &variant.info.name;
             let refuse = |why: String| ExitError::server(format!("variant {name}: {why}"));
             let attempt = runtime
-                .block_on(advisory_locks.asked(&database_server))
+                .block_on(advisory_locks.request_lock(&database_server))
                 .map_err(|error| refuse(error.to_string()))?;
             match attempt {
                 LockAttempt::Taken(advisory_lock) => {
@@ -77,7 +77,7 @@ impl AdvisoryLocks {
                 LockAttempt::Impossible(Some(why)) => advisory_locks.doubts.push(format!(
                     "variant {name}: {} could not be locked, so another run of dbdyno may use it \
                      at the same time: {why}",
-                    of(&database_server)
+                    database_in_words(&database_server)
                 )),
                 LockAttempt::Impossible(None) => {}
             }
@@ -87,7 +87,7 @@ impl AdvisoryLocks {
 
     /// Requests the lock on the database. It waits while another run has the lock, but not where
     /// another variant of this run has it.
-    async fn asked(&self, database_server: &DatabaseServer) -> Result<LockAttempt, DbError> {
+    async fn request_lock(&self, database_server: &DatabaseServer) -> Result<LockAttempt, DbError> {
         match database_server.take_advisory_lock(Duration::ZERO).await? {
             LockAttempt::By(owner) if !self.kept.iter().any(|kept| kept.advisory_lock.owner().is(&owner)) => {
                 database_server.take_advisory_lock(PATIENCE).await
@@ -109,7 +109,7 @@ impl AdvisoryLocks {
                 Ok(Some(format!(
                     "the connection that held the lock on {} was lost, and the lock was taken again: another run of dbdyno could have \
                      used the database meanwhile",
-                    of(&kept.database_server)
+                    database_in_words(&kept.database_server)
                 )))
             }
             // The server has not yet noticed that our own connection is gone, so no other run can
@@ -133,7 +133,7 @@ impl AdvisoryLocks {
             format!(
                 "other statements were running in {} when the cell began, and its figures include \
                  their cost: {}",
-                of(&kept.database_server),
+                database_in_words(&kept.database_server),
                 others.join("; ")
             )
         })
@@ -164,13 +164,13 @@ fn database_server(variant: &PreparedVariant) -> Option<DatabaseServer> {
 }
 
 /// Writes `database bench at 127.0.0.1:3306`.
-fn of(database_server: &DatabaseServer) -> String {
+fn database_in_words(database_server: &DatabaseServer) -> String {
     let Some(login) = database_server.address.login() else { return String::new() };
     format!("database {} at {}", login.database.as_deref().unwrap_or_default(), login.address)
 }
 
 fn in_use(database_server: &DatabaseServer, owner: &str) -> String {
-    format!("{} is in use by another run of dbdyno ({owner})", of(database_server))
+    format!("{} is in use by another run of dbdyno ({owner})", database_in_words(database_server))
 }
 
 /// Variable that names the folder of the files. Without it they are in the folder for temporary
@@ -198,7 +198,7 @@ impl OtherRuns {
     fn enter_in(folder: PathBuf, plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
         let name = format!("{PREFIX}{}", std::process::id());
         // A folder that cannot be written must not keep anyone from measuring.
-        let own = made(&folder, &name, plan).ok();
+        let own = create_locked_file(&folder, &name, plan).ok();
         let mut runs = Self { folder, own, known: HashSet::new() };
         let others = runs.new_ones();
         match others {
@@ -217,8 +217,8 @@ impl OtherRuns {
         for path in self.files().into_iter().filter(|path| Some(path) != own.as_ref()) {
             let Ok(file) = File::open(&path) else { continue };
             if file.try_lock().is_ok() {
-                // A killed dbdyno has left the file. A file of another user stays, because this
-                // user cannot remove it.
+                // A killed dbdyno has left the file. A file of another user may stay, because
+                // removing it may fail.
                 let _ = fs::remove_file(&path);
             } else if self.known.insert(path.clone()) {
                 let said = fs::read_to_string(&path).unwrap_or_default();
@@ -282,7 +282,7 @@ impl Drop for OtherRuns {
 
 /// Makes the file under a hidden name and locks it. It gets its own name only then, so that no one
 /// sees it without its lock.
-fn made(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
+fn create_locked_file(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
     let (unseen, path) = (folder.join(format!(".{name}")), folder.join(name));
     let _ = fs::remove_file(&unseen);
     let mut file = File::create_new(&unseen)?;
@@ -305,7 +305,7 @@ mod tests {
         fs::write(&stale, "process 1, plan killed\n").unwrap();
         let (mut runs, others) = enter(true).unwrap();
         assert!(others.is_none() && !stale.exists());
-        let other = made(folder.path(), "dbdyno-run-2", "theirs").unwrap();
+        let other = create_locked_file(folder.path(), "dbdyno-run-2", "theirs").unwrap();
         let said = runs.new_ones().unwrap();
         assert!(said.contains("on this host") && said.contains(", plan theirs, since "), "{said}");
         assert_eq!(runs.new_ones(), None, "said once");
@@ -331,7 +331,7 @@ mod tests {
         let left = [format!(".dbdyno-run-{gone}"), format!("dbdyno-run-{gone}")].map(file);
         // The first file is just being made, and the other two belong to no dbdyno.
         let stay = [format!(".dbdyno-run-{own}"), ".dbdyno-run-x".to_owned(), "other".to_owned()].map(file);
-        let _other = made(folder.path(), "dbdyno-run-2", "theirs").unwrap();
+        let _other = create_locked_file(folder.path(), "dbdyno-run-2", "theirs").unwrap();
         let mut swept = sweep_run_files_in(folder.path());
         swept.sort();
         assert_eq!(swept, left);

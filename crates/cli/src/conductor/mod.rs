@@ -299,8 +299,8 @@ impl Conductor<'_> {
             description
         };
         let server = described.await.map(|described| server_info(described, &database));
-        // A server that stops with a fault here is not reported. It will do so again when it is
-        // measured, and is reported then.
+        // A fault at the server's stop is not reported here. It is reported when the server is
+        // measured.
         let _ = database.end(false, self.plan.host.stop_timeout.0, &self.cancel);
         Ok(server?)
     }

@@ -58,7 +58,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
         std::fs::create_dir(socket(&runtime_dir, family)).map_err(ExitError::machine)?;
     }
     let servers = FamilyFacts::of_servers()
-        .map(|family| Answering::start(family.name, &socket(&runtime_dir, family), listed.as_ref()))
+        .map(|family| KnownAnswerServer::start(family.name, &socket(&runtime_dir, family), listed.as_ref()))
         .collect::<Result<Vec<_>, _>>()?;
     let runtime = host::event_loop()?;
     let variants = prepare(&plan, &runtime)?;
@@ -192,11 +192,11 @@ fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> L
 
 /// A known-answer server as a child process, on a private socket. It is killed when dropped,
 /// because it has nothing to finish.
-struct Answering {
+struct KnownAnswerServer {
     child: Child,
 }
 
-impl Answering {
+impl KnownAnswerServer {
     /// Starts a server that answers without delay, and waits until it listens. `socket` is the path
     /// of the socket, or for PostgreSQL the socket's folder.
     fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, ExitError> {
@@ -237,7 +237,7 @@ impl Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for KnownAnswerServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn filesystems_that_do_not_keep_their_word_are_noted() {
+    fn filesystems_that_may_lose_synced_data_are_noted() {
         let info = |options: &str| {
             let line = format!("30 1 259:2 / /srv rw,noatime shared:1 - ext4 /dev/nvme0n1p2 {options}\n");
             let (_folder, files) = machine(&[("/proc/self/mountinfo", &line)]);

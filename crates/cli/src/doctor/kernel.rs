@@ -71,12 +71,12 @@ pub(crate) fn measure_wake_ups() -> std::io::Result<Vec<Duration>> {
             let at = Instant::now();
             waking.write_all(&[0]).map(|()| at)
         };
-        let asked = (0..COUNT).map(wake).collect::<std::io::Result<Vec<Instant>>>();
+        let written = (0..COUNT).map(wake).collect::<std::io::Result<Vec<Instant>>>();
         // Closing the socket ends the waiting thread, even after an error.
         drop(waking);
         let woken = woken.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let took = |(asked, woken): (Instant, Instant)| woken.saturating_duration_since(asked);
-        let mut all: Vec<Duration> = asked?.into_iter().zip(woken).map(took).collect();
+        let took = |(written, woken): (Instant, Instant)| woken.saturating_duration_since(written);
+        let mut all: Vec<Duration> = written?.into_iter().zip(woken).map(took).collect();
         all.sort_unstable();
         Ok(all)
     })

@@ -72,14 +72,14 @@ fn machine(args: &DoctorArgs) -> Result<(), ExitError> {
 }
 
 /// Time for which other programs and steal are observed.
-const LOOK: Duration = Duration::from_secs(1);
+const OBSERVATION: Duration = Duration::from_secs(1);
 
 /// Returns all findings, including those that must be measured, which takes about three seconds.
 /// `data_dir` is the folder in which data would lie.
 pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     let files = HostFiles::here();
     let before = cpu::ticks(&files);
-    std::thread::sleep(LOOK);
+    std::thread::sleep(OBSERVATION);
     let after = cpu::ticks(&files);
     let folder = existing(data_dir);
     let mut all = vec![check_build(cfg!(debug_assertions)).named("dbdyno")];

@@ -30,7 +30,7 @@ use shipment::Shipment;
 /// A run ends when one block was lost this many times, because the cause is then not one machine.
 const MOST_LOSSES: usize = 3;
 
-/// Time between two looks at the tasks.
+/// Time between two checks of the tasks.
 const POLL: Duration = Duration::from_millis(100);
 
 pub(crate) const FOLDER: &str = "fleet";
@@ -129,18 +129,19 @@ impl Fleet<'_> {
     fn all(&mut self, cells: &[CellId], tally: &mut RunTally) -> Result<(), ExitError> {
         let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(Machine::new).collect();
         let shipment = self.shipment(&mut machines)?.map(Arc::new);
-        self.walk(&mut machines, shipment.as_ref(), cells, tally)?;
+        self.run_blocks(&mut machines, shipment.as_ref(), cells, tally)?;
         while !self.cancelled() {
             let most = machines.iter().filter(|machine| !machine.is_refused).count();
             let spent = Duration::from_micros(self.spent_us);
             let next = further_blocks(self.plan, &mut self.writer, &mut self.progress, spent, most)?;
             let Some((cells, _)) = next else { break };
-            self.walk(&mut machines, shipment.as_ref(), &cells, tally)?;
+            self.run_blocks(&mut machines, shipment.as_ref(), &cells, tally)?;
         }
         Ok(())
     }
 
-    fn walk(
+    /// Runs the blocks of `cells` on free machines until all have ended. Lost blocks run again.
+    fn run_blocks(
         &mut self,
         machines: &mut [Machine],
         shipment: Option<&Arc<Shipment>>,
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_loses_blocks_is_passed_over_until_all_have() {
+    fn a_machine_that_loses_blocks_is_passed_over_until_all_have_lost_as_many() {
         let machine = |losses| Machine { losses, ..Machine::new(String::new()) };
         let next = |losses: &[usize]| next(&losses.iter().map(|losses| machine(*losses)).collect::<Vec<_>>());
         assert_eq!([next(&[0, 0]), next(&[1, 0]), next(&[1, 1])], [Some(0), Some(1), Some(0)]);

@@ -133,7 +133,7 @@ impl Watch {
     }
 
     /// Returns the two messages of `--verbose-errors`.
-    fn said(&self, attempt: &Attempt<'_>) -> [String; 2] {
+    fn verbose_messages(&self, attempt: &Attempt<'_>) -> [String; 2] {
         let Attempt { client, script, command, tries, message, .. } = attempt;
         let what = if attempt.is_repeated {
             "repeats the transaction after the error"
@@ -160,7 +160,7 @@ impl Listener for Watch {
     fn failed(&self, attempt: &Attempt<'_>) {
         self.tally().failed(attempt);
         if self.is_verbose && !attempt.is_fatal {
-            self.said(attempt).iter().for_each(|line| terminal::note(line));
+            self.verbose_messages(attempt).iter().for_each(|line| terminal::note(line));
         }
     }
 
@@ -512,11 +512,11 @@ mod tests {
     fn verbose_messages_say_what_becomes_of_the_transaction() {
         let mut watch =
             Watch { tally: Mutex::default(), logs: None, is_verbose: true, tries: 3, latency_limit: None };
-        insta::assert_snapshot!(watch.said(&attempt(true)).join("\n"), @r"
+        insta::assert_snapshot!(watch.verbose_messages(&attempt(true)).join("\n"), @r"
         client 3 got an error in command 2 (SQL) of script 1; could not serialize
         client 3 repeats the transaction after the error (try 1/3)
         ");
         (watch.tries, watch.latency_limit) = (0, Some(Duration::from_millis(20)));
-        insta::assert_snapshot!(watch.said(&attempt(false))[1], @"client 3 ends the failed transaction (try 1, 25.000% of the maximum time of tries was used)");
+        insta::assert_snapshot!(watch.verbose_messages(&attempt(false))[1], @"client 3 ends the failed transaction (try 1, 25.000% of the maximum time of tries was used)");
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct PgbenchReport<'a> {
     pub(super) took: Took,
 }
 
-/// Writes a percentage. A share of 0 is `NaN`, as pgbench prints it.
+/// Writes a percentage. Where `of` is 0 it is `NaN`, as in pgbench.
 fn percent(part: u64, of: u64) -> String {
     percent_of(part, of, 3)
 }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_is_in_no_rate_and_no_share_of_what_was_done() {
+    fn skipped_transactions_count_in_no_rate_and_no_share_of_those_done() {
         let skipped = Troubles { skipped: 60, ..Troubles::default() };
         let text = report("-U any -T 2 -R 50 -L 10", 40, skipped);
         for line in [

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn short_steps_load_few_rows_and_what_is_said_stays() {
+    fn short_steps_load_few_rows_and_sizes_that_are_set_stay() {
         let short = || plan("sqlite", "insert-benchmark", "read_write_time = \"1s\"");
         let mut sized = short();
         assert!(!fitted(&mut sized, &[]).is_empty());
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_round_and_never_nothing() {
+    fn sizes_are_round_and_never_zero() {
         assert_eq!(scaled(&Value::Integer(10_000_000), 0.002), Value::Integer(20_000));
         assert_eq!(scaled(&Value::Integer(3), 1e-3), Value::Integer(1));
         assert_eq!(scaled(&Value::Float(1.0), 1e-6), Value::Float(0.01));

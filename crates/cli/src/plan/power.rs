@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_noise_of_an_a_a_goes_before_that_of_ratios() {
+    fn the_noise_of_a_control_is_preferred_to_that_of_ratios() {
         let noise = |deviation, control| StepNoise {
             workload: "oltp".to_owned(),
             step: "load".to_owned(),
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_of_known_noise_shows_what_each_step_can_tell() {
+    fn a_plan_of_known_noise_shows_what_each_step_can_detect() {
         let power = Power {
             most_blocks: None,
             blocks: 5,

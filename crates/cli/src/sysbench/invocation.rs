@@ -201,8 +201,8 @@ pub(super) struct SysbenchCommandLine {
     pub(super) own: BTreeMap<String, String>,
 }
 
-/// Options of sysbench that have the same effect here.
-const TAKEN: &str = "
+/// Options of sysbench that have an effect here.
+const APPLIED: &str = "
     threads num_threads events max_requests time max_time warmup_time rate
     report_interval percentile histogram forced_shutdown thread_init_timeout
     config_file validate
@@ -242,7 +242,7 @@ pub(super) fn read_words(arguments: &[String]) -> Result<SysbenchCommandLine, St
         };
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let name = name.replace('-', "_");
-        let is_general = is_in(TAKEN, &name) || is_in(IGNORED, &name);
+        let is_general = is_in(APPLIED, &name) || is_in(IGNORED, &name);
         let list = if is_general { &mut read.general } else { &mut read.own };
         list.insert(name, value.to_owned());
     }

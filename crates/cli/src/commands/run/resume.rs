@@ -28,8 +28,8 @@ use crate::{fleet, host, terminal, time};
 /// Makes a run ready to go on. The result is `None` for a run that is over, which gets its report
 /// if that is missing. Cells that ended are kept, and records of unfinished cells are set aside.
 /// With `--failed`, failed cells run again too. A run is refused when the remaining cells would
-/// differ from those that were measured. Where they may differ but need not, `--anyway` lets the
-/// run go on. Nothing is written to a run that cannot go on.
+/// differ from those that were measured. Where it is only possible that they differ, `--anyway`
+/// lets the run go on. Nothing is written to a run that cannot go on.
 pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRun>, ExitError> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;
@@ -68,7 +68,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRu
         nothing_left(args, &plan, &data_root, order.len())?;
         return if is_reported(dir) { before.ended() } else { finish(&before, dir, args) }.map(|()| None);
     }
-    let exchanged = other_program(&record, &plan, anyway)?;
+    let program_warning = other_program(&record, &plan, anyway)?;
     if !cells.is_empty() || plan.budget.is_some() {
         host::check(&plan, dir, host::size_of(&data_root))?;
     }
@@ -78,7 +78,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRu
     let advisory_locks = take_locks(args, &plan, &variants, runtime)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: tool() })?;
     let clock = RunClock::going_on(&record.events);
-    let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
+    let warnings = program_warning.into_iter().chain(other_host(&plan, dir, &manifest.host));
     let warnings: Vec<String> = warnings.chain(advisory_locks.doubts.iter().cloned()).collect();
     record_warnings(&mut writer, &warnings)?;
     for cell in &cells {
