@@ -489,7 +489,8 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// No number of blocks shows a difference of nothing.
+/// Reads a difference to be detected, in percent. It must be above 0, because no number of blocks
+/// can show a difference of 0.
 fn difference(text: &str) -> Result<f64, String> {
     percent(text)
         .ok()
@@ -727,7 +728,8 @@ const WITH_FORMATS: [&str; 3] = ["report", "compare", "history"];
 /// Commands that print text or, with `--json`, JSON.
 const WITH_JSON: [&str; 4] = ["plan", "list", "servers", "doctor"];
 
-/// The words of the command line as the command spells them.
+/// Returns the command line with a request for JSON spelt as its command spells it: `--json`, or
+/// `--format=json`.
 pub(crate) fn accepted(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut all: Vec<OsString> = words.collect();
     let is_any = |names: &[&str]| {
@@ -785,14 +787,14 @@ mod tests {
     }
 
     #[test]
-    fn short_ways_are_settings() {
+    fn short_flags_become_settings() {
         let changes = Changes::parse_from(["dbdyno", "--aa", "--blocks", "5", "--set", "a.b=1"]);
         let pairs = [("a.b", "1"), ("blocks", "5"), ("aa", "true")];
         assert_eq!(changes.overrides(), pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 
     #[test]
-    fn each_command_takes_both_spellings() {
+    fn each_command_accepts_both_spellings_of_json() {
         for (given, spelt) in [
             ("report latest --json", "report latest --format=json"),
             ("--quiet compare a b --json", "--quiet compare a b --format=json"),

@@ -1,7 +1,9 @@
-//! Files that dbdyno keeps for itself. Those next to records are written either whole or not at
-//! all. Small JSON files in the user's cache and state folders have contents that can be obtained
-//! again, so a damaged file or one of another version counts as absent. What killed runs have left
-//! is removed where that is safe; what the user may still want is named.
+//! Keeps the files that dbdyno has for itself. A file next to records is written either whole or
+//! not at all. Small JSON files in the user's cache and state folders have contents that can be
+//! obtained again, so a damaged file or one of another version counts as absent.
+//!
+//! What killed runs have left is removed where that is safe. What the user may still want is only
+//! named.
 
 use std::fs;
 use std::io::{self, Write};
@@ -28,7 +30,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&unfinished, path)
 }
 
-/// What every file holds: the version of its schema, and its entries.
+/// The content of every JSON file: the version of its schema, and its entries.
 #[derive(Serialize, Deserialize)]
 struct CacheFile<T> {
     format: u32,
@@ -71,7 +73,8 @@ pub(crate) fn save_cache<T: Serialize>(path: &Path, format: u32, entries: Vec<T>
     write().map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Removes files in the state folder that killed dbdynos had begun to write, and returns the paths.
+/// Removes files in the state folder that killed processes had begun to write, and returns the
+/// paths.
 pub(crate) fn sweep_caches() -> Vec<PathBuf> {
     in_state_folder("").map_or_else(Vec::new, |folder| sweep_caches_in(&folder))
 }
@@ -107,8 +110,8 @@ pub(crate) fn add_to_cache<T: Serialize + DeserializeOwned>(
 }
 
 /// Removes the runtime directories, control groups, lock files and unfinished state files on this
-/// host that killed dbdynos have left. A runtime directory may stay once more, because its server
-/// may still be about to end.
+/// host that killed dbdyno processes have left. A runtime directory may stay until the next call,
+/// because its server may still be about to end.
 pub(crate) fn remove_stale() {
     let mut removed = remove_stale_files();
     removed.extend(sweep_run_files());
@@ -122,8 +125,9 @@ pub(crate) fn remove_stale() {
     }
 }
 
-/// Names data that killed runs below `runs` have left there or in `data_dir`, because such a run
-/// can go on with them. It also names folders of runs that were killed before they began.
+/// Names the data that killed runs below `runs` have left there or in `data_dir`. They are not
+/// removed, because such a run can go on with them. It also names folders of runs that were killed
+/// before they began.
 pub(crate) fn name_stale(runs: &Path, data_dir: Option<&Path>) {
     for (folder, data) in not_begun(runs, data_dir) {
         let folders: Vec<String> =
@@ -163,7 +167,8 @@ fn abandoned(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
     with_data.filter(|(run, _)| !is_written(run) && !run_has_ended(run)).collect()
 }
 
-/// Whether a run came to its end. It has then kept its data because its plan says so.
+/// Whether a run came to its end. Data that are still there were then kept because the plan says
+/// so.
 fn run_has_ended(run: &Path) -> bool {
     last_event(run).is_some_and(|line| line.contains("\"event\":\"ended\""))
 }
@@ -187,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_ones_had_begun_to_write_is_swept_and_nothing_else() {
+    fn files_that_killed_processes_had_begun_are_swept_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let own = format!("times.{}.partial", std::process::id());
         let names = ["times.4194305.partial", &own, "times.json", "times.x.partial"];

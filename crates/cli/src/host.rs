@@ -1,6 +1,8 @@
-//! What this host is and gives. It checks whether the host can run the plan (CPUs, space, and
-//! folders), reads the kernel's files below a root that tests may move, and divides the CPUs between
-//! server and client where a plan names none. Each gets whole cores.
+//! Checks whether this host can run a plan: its CPUs, its space, and its folders. It reads the
+//! kernel's files below a root that tests may move.
+//!
+//! Where a plan names no CPUs, it divides them between server and client, and each gets whole
+//! cores.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,16 +25,16 @@ use crate::{host, limits, terminal, time};
 /// Unit of a file's block count in bytes, whatever the filesystem's own block size.
 const BLOCK_BYTES: u64 = 512;
 
-/// Variable that names the folder of kept templates, unless the command line does.
+/// Variable that names the folder of kept templates, unless the command line names one.
 const TEMPLATES_VARIABLE: &str = "DBDYNO_TEMPLATES";
 
-/// Writing 3 to it drops the page cache, and the cached names and inodes (see proc(5)). It drops
-/// only what is on the disk already.
+/// Writing 3 to this file drops the page cache, and the cached names and inodes (see proc(5)). The
+/// kernel drops only what is on the disk already.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Refuses what cannot work here, warns of what makes numbers doubtful, and makes the folders that
-/// a run needs. A run that is to go on already has data on the disk: they are `held_bytes` of what
-/// the plan needs.
+/// a run needs. A run that is to go on already has `held_bytes` of data on the disk, which count
+/// towards what the plan needs.
 pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), ExitError> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
@@ -97,11 +99,11 @@ fn check_disk(plan: &Plan, data_dir: &Path, held_bytes: u64) -> Result<(), ExitE
     Ok(())
 }
 
-/// Refuses what the plan asks of servers and this machine cannot do: sockets, empty caches, and
-/// memory limits.
+/// Refuses what the plan demands for its servers and this machine cannot provide: sockets, cold
+/// caches, and memory limits.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), ExitError> {
     if plan.variants.iter().any(|variant| VariantKind::of(variant).is_started()) {
-        // Each server gets a folder like this one for its socket.
+        // Each server gets a folder like this one for its socket, so making one must succeed.
         RuntimeDir::new().map_err(ExitError::machine)?;
     }
     check_cold(plan)?;
@@ -191,7 +193,8 @@ pub(crate) fn usable_cpus() -> Result<CpuList, ExitError> {
 }
 
 pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
-    /// Open files of an event loop. Without room for those of signals it would panic.
+    /// Open files that an event loop needs. It would panic without room for those that its signals
+    /// need, so this number is opened first.
     const FILES: usize = 12;
     let room: std::io::Result<Vec<File>> = (0..FILES).map(|_| File::open("/dev/null")).collect();
     let room = room.map(drop);
@@ -303,19 +306,19 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) 
     (folder, machine)
 }
 
-/// The client gets one of this many cores. It gets the last ones.
+/// The client gets one core of this many. Its cores are the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
 
-/// Variable that, with the value `shared`, lets plans without CPUs run on all of them. It is for
-/// machines that do other work as well.
+/// Variable that, with the value `shared`, leaves servers and client on all CPUs where the plan
+/// names none. It is for machines that do other work as well.
 const CPUS_VARIABLE: &str = "DBDYNO_CPUS";
 
-/// Connections for each core of the client. A load thread serves as many.
+/// Connections for which the client gets one core.
 const CONNECTIONS_PER_CORE: u32 = 64;
 
-/// Gives servers that dbdyno starts, and the client, CPUs of their own, where the plan names none
-/// and this process may use two or more. They are whole cores of one node. The client gets the last
-/// ones, one per 64 connections and at most a quarter.
+/// Divides the CPUs between the client and the servers that dbdyno starts. It does so where the
+/// plan names none and this process may use two or more. The CPUs are whole cores of one node. The
+/// client gets the last cores, one per 64 connections and at most a quarter, but at least one.
 pub(crate) fn give_cpus(plan: &mut Plan) {
     let is_shared = std::env::var_os(CPUS_VARIABLE).is_some_and(|value| value == "shared");
     let asked = &plan.host;
@@ -335,7 +338,7 @@ pub(crate) fn give_cpus(plan: &mut Plan) {
 
 /// Returns the CPUs of the server and of the client, on the node that has the most usable CPUs. The
 /// client gets at most `most` cores, and none where there is one CPU. Where all CPUs are one core,
-/// it gets the last CPU.
+/// each CPU counts as a core.
 fn sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>) {
     let usable = of_one_node(files, usable);
     let cores = match cores(files, &usable) {
@@ -418,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_data_take_is_counted_through_all_folders() {
+    fn the_size_of_a_folder_includes_all_folders_below_it() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(size_of(&folder.path().join("nonesuch")), 0);
         let inner = folder.path().join("a/b");
@@ -429,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_looked_for_below_the_root_and_absent_ones_are_nothing() {
+    fn files_are_read_below_the_root_and_absent_ones_give_nothing() {
         let (_folder, files) = machine(&[("/sys/a/mode", "x [y] z\n"), ("/proc/n", " 12\n")]);
         assert_eq!((files.chosen("/sys/a/mode").as_deref(), files.number("/proc/n")), (Some("y"), Some(12)));
         assert_eq!((files.line("/proc/absent"), files.names("/sys")), (None, vec!["a".to_owned()]));

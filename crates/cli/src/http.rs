@@ -1,6 +1,6 @@
-//! Answers requests of a browser or of Prometheus, several at once, each on a connection of its own
-//! and within a short time. A client that connects and sends nothing cannot keep others from their
-//! answer.
+//! Answers requests of a browser or of Prometheus. It answers several at once, each on a connection
+//! of its own and within a short time. A client that connects and sends nothing cannot keep others
+//! from their answer.
 //!
 //! What a run measures while it goes on is served as OpenMetrics text: counts since each step
 //! began, and rates and percentiles of the last second.
@@ -19,12 +19,12 @@ use crate::exit::ExitError;
 use crate::terminal;
 
 /// Longest request in bytes with its headers. A browser sends far less.
-const QUESTION_BYTES: usize = 16 << 10;
+const REQUEST_BYTES: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 /// Highest number of connections that are served at once. Others wait until one of these has had
 /// its time.
 const MOST_AT_ONCE: usize = 128;
-/// How long they wait before the next look.
+/// Time between two checks whether one of them has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -37,9 +37,9 @@ pub(crate) struct HttpAnswer {
 
 /// Answers all who connect to `listener`. Each has `patience` for its request, and as long again
 /// for taking the answer. `reply` makes the answer from the path of a GET, and nothing else is
-/// answered. A request whose `Host` is no name of this machine is refused, because a page from
-/// elsewhere whose name leads here must not read results. A request without a host comes from no
-/// browser.
+/// answered. A request whose `Host` is not a name of this machine is refused, because a page from
+/// elsewhere whose name leads here must not read results. A request without a host is answered,
+/// because it does not come from a browser.
 pub(crate) fn serve(
     listener: &TcpListener,
     patience: Duration,
@@ -47,7 +47,7 @@ pub(crate) fn serve(
 ) {
     let reply = Arc::new(reply);
     for stream in listener.incoming().flatten() {
-        // Each connection in work holds one reference.
+        // Each connection that is being served holds one reference.
         while Arc::strong_count(&reply) > MOST_AT_ONCE {
             std::thread::sleep(PAUSE);
         }
@@ -107,7 +107,7 @@ fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Request> {
                 host: host.map(|host| String::from_utf8_lossy(host.value).into_owned()),
             });
         }
-        if length == 0 || read.len() > QUESTION_BYTES {
+        if length == 0 || read.len() > REQUEST_BYTES {
             return Err(ErrorKind::InvalidData.into());
         }
     }
@@ -133,7 +133,7 @@ fn is_of_this_machine(host: &str) -> bool {
     is_address || name.eq_ignore_ascii_case("localhost") || is_own(name)
 }
 
-/// Quantiles that are shown of the last second's response times.
+/// Quantiles of the last second's response times that are shown.
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99), ("1.0", 1.0)];
 
 /// Time that a client has for its request, and again for taking the response.
@@ -147,7 +147,7 @@ pub(crate) struct Metrics(Arc<Mutex<MetricsState>>);
 struct MetricsState {
     run: String,
     plan: String,
-    /// Part of the run that is done (0 to 1), and seconds to its end.
+    /// Share of the run that is done (0 to 1), and the seconds to its end.
     progress: (f64, f64),
     step: Option<StepState>,
 }
@@ -162,7 +162,7 @@ struct StepState {
     /// Headline of the last second, with its unit.
     rate: (f64, String),
     kinds: BTreeMap<String, KindState>,
-    /// Quantiles by kind of operation, in microseconds, of the second that is about to end.
+    /// Quantiles of the second that is about to end, by kind of operation, in microseconds.
     times_us: BTreeMap<String, [u64; 4]>,
 }
 
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_say_nothing_keep_no_one_from_an_answer() {
+    fn connections_that_send_nothing_keep_no_one_from_an_answer() {
         let port = serving(Duration::from_secs(3600));
         let silent: Vec<TcpStream> =
             (0..50).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_comes_byte_by_byte_has_no_more_time_than_another() {
+    fn a_request_that_comes_byte_by_byte_has_no_more_time_than_another() {
         let port = serving(Duration::from_millis(300));
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let began = Instant::now();

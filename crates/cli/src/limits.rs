@@ -27,8 +27,8 @@ const OTHER_THREADS: u64 = 32;
 const OWN_ADDRESSES: u64 = 32 << 20;
 /// Bytes of the stack of a thread in Rust's standard library.
 const ADDRESSES_PER_THREAD: u64 = 2 << 20;
-/// Connections during the load that carry none: for set-up and checks, for the sampler's status,
-/// and for the lock on a database at an address.
+/// Connections that are open during the load and carry none of it: one for set-up and checks, one
+/// for the sampler's status, and one for the lock on a database at an address.
 pub(crate) const OTHER_CONNECTIONS: u64 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +40,16 @@ struct Need {
 /// Sets what the kernel does to this process when it exceeds a limit or crashes. It is called
 /// before any thread starts, because threads inherit these settings.
 pub(crate) fn begin() {
-    // A write beyond `ulimit -f` then fails, which is reported with file and advice, and the
-    // process goes on. The signal is blocked and not ignored. Servers must not inherit an ignored
-    // signal, and the standard library starts programs with no signal blocked.
+    // With SIGXFSZ blocked, a write beyond `ulimit -f` fails, which is reported with file and
+    // advice, and the process goes on. The signal is blocked and not ignored, because servers must
+    // not inherit an ignored signal. The standard library starts programs with no signal blocked.
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGXFSZ);
     let _ = signals.thread_block();
-    // A core dump would hold the passwords of servers. Only the soft limit is set, which is the
-    // mild way: `PR_SET_DUMPABLE` would also keep this user's perf and gdb away, and make
-    // /proc/self root's. Servers inherit the limit, and a server with `core-file` raises it again.
+    // A core dump would hold the passwords of servers, so its size is limited to 0. Clearing
+    // `PR_SET_DUMPABLE` would also keep this user's perf and gdb away, and give /proc/self to root.
+    // Only the soft limit is set. Servers inherit it, and a server with `core-file` raises it
+    // again.
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_CORE) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, hard);
     }
@@ -98,9 +99,9 @@ fn raise_files(need: u64) -> Result<(), String> {
 }
 
 /// Refuses more threads than the address space has room for. A thread that cannot be started is an
-/// error, but an allocation that fails ends the process with SIGABRT and no more than `memory
-/// allocation of N bytes failed`, because Rust lets no program decide that. What can be known
-/// before is therefore refused.
+/// error that can be reported. An allocation that fails ends the process with SIGABRT and no more
+/// than `memory allocation of N bytes failed`, because Rust leaves a program no choice there. What
+/// can be known before is therefore refused.
 fn check_addresses(threads: u64, limit: u64) -> Result<(), String> {
     let need = OWN_ADDRESSES + threads * ADDRESSES_PER_THREAD;
     let [need_mib, limit_mib] = [need, limit].map(|bytes| bytes >> 20);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_limit_allows_is_named_with_need_and_have() {
+    fn needs_beyond_a_limit_are_refused_with_need_and_limit() {
         let error = raise_files(u64::MAX - 1).unwrap_err();
         assert!(
             error.contains("18446744073709551614 open files") && error.contains("LimitNOFILE"),

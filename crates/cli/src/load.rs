@@ -18,14 +18,14 @@ use hdrhistogram::Histogram;
 use crate::exit::ExitError;
 use crate::host;
 
-/// Stream of the random numbers that spread reconnections. No workload uses it.
+/// Number of the random stream that spreads reconnections. No workload uses it.
 const STREAM: u32 = 0x7265_636f;
 
-/// This process, as far as it puts load on.
+/// What this process needs to put load on, whatever the workload.
 pub(crate) struct LoadClient<'a> {
-    /// A plan's table `[load]`, or what a command line says of it.
+    /// A plan's table `[load]`, or the same settings from a command line.
     pub(crate) load: &'a Load,
-    /// The name by which users set the login timeout, where it is no key of that table.
+    /// The name by which users set the login timeout, where it is not a key of that table.
     pub(crate) login_key: Option<&'static str>,
     pub(crate) seed: u64,
     pub(crate) threads: Threads,

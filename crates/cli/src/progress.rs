@@ -1,9 +1,9 @@
-//! Shows the progress of a run. A terminal gets a bar with the plan's and the step's progress and
-//! the time left, and any other output gets one line per step. A server that answers nothing for a
-//! while is reported.
+//! Shows the progress of a run. A terminal gets a bar with the progress of the plan and of the
+//! step, and with the time left. Any other output gets one line per step. A server that answers
+//! nothing for a while is reported.
 //!
-//! The line of the progress is fitted to the terminal: its bar shrinks first, then names do, and
-//! rate, latency and time left stay.
+//! The progress line is fitted to the terminal. The bar shrinks first, then the names do. The rate
+//! and the time left are kept longest.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -26,7 +26,7 @@ type CellForecast = Vec<(String, Duration)>;
 pub(crate) struct Progress {
     pub(crate) metrics: Option<Metrics>,
     bar: ProgressBar,
-    /// Forecasts by (variant, workload): of its first cell, and of its later cells.
+    /// Forecasts of the first cell and of a later cell, by (variant, workload).
     forecasts: HashMap<(String, String), [CellForecast; 2]>,
     /// Cells that were begun, by (variant, workload).
     begun: HashSet<(String, String)>,
@@ -88,8 +88,8 @@ impl Progress {
         }
     }
 
-    /// Adds cells while the run goes on, without the steps (workload, step) that they leave out.
-    /// They are later cells of their variant.
+    /// Adds cells while the run goes on. `left_out` holds the steps that they leave out, as
+    /// (workload, step). They are later cells of their variant.
     pub(crate) fn more(&mut self, cells: &[CellId], left_out: &BTreeSet<(String, String)>) {
         for cell in cells {
             let Some([_, later]) = self.forecasts.get_mut(&key(cell)) else { continue };
@@ -128,7 +128,7 @@ impl Progress {
         self.position.set((self.over + passed).min(self.total));
     }
 
-    /// Shows that the machine rests before the next cell, and for how long it still will.
+    /// Shows that the machine rests before the next cell, and how much of the rest is left.
     pub(crate) fn resting(&self, passed: Duration, left: Duration) {
         self.position.set(self.over + passed);
         self.busy(&format!("resting  {}", time::clock(left)));
@@ -196,9 +196,9 @@ fn key(cell: &CellId) -> (String, String) {
     (cell.variant.clone(), cell.workload.clone())
 }
 
-/// Returns the forecast's rest, scaled by how the forecast has held so far. Until a tenth of it is
-/// done, there is little to judge it by: a server that takes ten seconds to initialise says nothing
-/// about the steps.
+/// Returns the remaining part of the forecast, scaled by how the forecast has held so far. Little
+/// is known of that until a tenth of the forecast is done: a server that takes ten seconds to
+/// initialise says nothing about the steps. The scale therefore begins near 1.
 fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
     let doubt = (total / 10).max(Duration::from_secs(1));
     let scale = (elapsed + doubt).as_secs_f64() / (position + doubt).as_secs_f64();
@@ -278,7 +278,7 @@ impl Observer for Watcher<'_> {
             .sum();
         let Some(last) = intervals.first() else { return };
         let seconds = (last.to_us - last.from_us) as f64 / 1e6;
-        // The part after the window's end or before a step's end is too short for a rate.
+        // The last interval of a window or of a step may be too short for a rate.
         if seconds < 0.5 {
             return;
         }
@@ -323,16 +323,16 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// Columns of the bar, where there is room for them. It has few lengths, so that it does not follow
-/// each digit of the rate.
+/// Columns of the bar, where there is room for them. The bar has only two lengths, so that it does
+/// not change with each digit of the rate.
 const BARS: [usize; 2] = [20, 10];
 /// Names are cut down to 14 characters, then to 8, before they are left out.
 const SHORT_NAMES: [usize; 2] = [14, 8];
-/// This word is left out where there is little room for the numbers after it.
+/// The word before a block's number. It is left out where there is little room.
 const BLOCK: &str = "block ";
 const GAP: &str = "  ";
 
-/// What there is to show at a moment. Empty parts are left out.
+/// The parts of the progress line at one moment. Empty parts are left out.
 #[derive(Debug, Clone, Default)]
 struct ProgressLine {
     done: f64,
@@ -380,7 +380,7 @@ impl ProgressLine {
     fn parts(&self, bar: usize) -> String {
         let percent = format!("{:>3.0} %", (100.0 * self.done).floor());
         let eta = format!("ETA {}", self.eta);
-        let parts = [drawn(bar, self.done), percent, eta];
+        let parts = [bar_text(bar, self.done), percent, eta];
         let said = [&self.block, &self.variant, &self.what, &self.rate, &self.latency, &self.times];
         let all: Vec<&str> =
             parts.iter().chain(said).map(String::as_str).filter(|part| !part.is_empty()).collect();
@@ -388,7 +388,7 @@ impl ProgressLine {
     }
 }
 
-fn drawn(columns: usize, done: f64) -> String {
+fn bar_text(columns: usize, done: f64) -> String {
     if columns == 0 {
         return String::new();
     }
@@ -397,8 +397,8 @@ fn drawn(columns: usize, done: f64) -> String {
     format!("{}{head}{}", "━".repeat(full), "─".repeat(columns.saturating_sub(full + 1)))
 }
 
-/// Cuts `over` characters from the middle of `name`, as far as that leaves enough to recognise it.
-/// Names of variants are seldom alike at both ends.
+/// Cuts `over` characters from the middle of `name`, but keeps at least `least` of them. Both ends
+/// stay, because names of variants are seldom alike at both.
 fn shortened(name: &str, over: usize, least: usize) -> String {
     let length = name.chars().count();
     if over == 0 || length <= least {
@@ -429,8 +429,8 @@ impl Default for StallWatch {
 }
 
 impl StallWatch {
-    /// Takes what all clients did in the last second. It returns how long the silence lasts, if it
-    /// is time to say so. A server that is asked nothing is not silent.
+    /// Takes what all clients did in the last second. It returns how long the silence has lasted,
+    /// if that is to be reported now. A server that is asked nothing is not silent.
     pub(crate) fn second(&mut self, intervals: &[Interval]) -> Option<Duration> {
         let last = intervals.first()?;
         let is_silent = intervals.iter().all(|interval| interval.done + interval.failed == 0)
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn the_eta_follows_the_forecast_first_and_what_it_was_worth_later() {
+    fn the_eta_follows_the_forecast_first_and_the_pace_of_the_run_later() {
         let seconds = |total, position, elapsed| {
             eta(Duration::from_secs(total), Duration::from_secs(position), Duration::from_secs(elapsed))
                 .as_secs()
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_reported_but_where_a_step_is_one_long_answer() {
+    fn a_silence_is_reported_unless_the_step_is_one_long_response() {
         use OperationClass::{Delete, Index, Insert, Other, Query, Scan};
         let reported = |class: OperationClass| {
             let kind = KindSpec {
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_before_a_step_is_done_when_it_runs_and_a_cell_that_is_over_is_done() {
+    fn a_step_counts_what_is_planned_before_it_as_done_and_an_ended_cell_counts_whole() {
         let plan = dbdyno_workloads::plans::parse(dbdyno_plan::QUICKSTART, "quickstart").unwrap();
         let cells = ["rollback", "wal"].map(cell);
         let mut progress =
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn rests_between_cells_are_on_the_way_to_the_end() {
+    fn rests_between_cells_count_in_the_forecast() {
         let text = format!("{}\n[host]\nrest = \"20m\"\n", dbdyno_plan::QUICKSTART);
         let plan = dbdyno_workloads::plans::parse(&text, "quickstart").unwrap();
         let cells = ["rollback", "wal"].map(cell);
@@ -588,7 +588,7 @@ mod tests {
 
     #[test]
     fn the_bar_is_as_full_as_the_run() {
-        let bars = [0.0, 0.26, 0.5, 1.0].map(|done| drawn(8, done));
+        let bars = [0.0, 0.26, 0.5, 1.0].map(|done| bar_text(8, done));
         assert_eq!(bars, ["╸───────", "━━╸─────", "━━━━╸───", "━━━━━━━━"]);
     }
 
@@ -597,8 +597,8 @@ mod tests {
         [Interval { from_us, to_us, done, in_flight, ..Interval::default() }]
     }
 
-    /// Returns the seconds after which something was said. The server answers in the seconds for
-    /// which `answers` holds.
+    /// Returns the seconds after which a silence was reported, each with its length. The server
+    /// answers in the seconds for which `answers` holds.
     fn words(seconds: u64, in_flight: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
         let mut silence = StallWatch::default();
         let said = |second| {

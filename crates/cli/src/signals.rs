@@ -13,22 +13,23 @@ use crate::{host, terminal};
 
 pub(crate) const RUN_STOPS: &str = "stopping; results are kept (again: stop at once)";
 
-/// Signals that come within this time of the first are the same wish. `timeout` signals its command
-/// and then its command's group: with 20 processes on 4 CPUs the two were seen 0.01 to 0.12 ms
-/// apart, when they were seen as two. No user presses Ctrl-C twice so fast.
-const SAME_WISH: Duration = Duration::from_millis(250);
+/// Signals that come within this time of the first are the same request. `timeout` signals its
+/// command and then its command's group, and the two signals may arrive 0.1 ms apart. No user
+/// presses Ctrl-C twice within this time.
+const SAME_REQUEST: Duration = Duration::from_millis(250);
 /// Time that the second signal leaves for cancelling statements on servers that go on.
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 
-/// Where statements are cancelled when the process ends at once.
+/// Servers on which statements are cancelled when the process ends at once.
 static GOES_ON: Mutex<Vec<DatabaseServer>> = Mutex::new(Vec::new());
 
 /// Whether the first signal ends the process at once, because nothing runs yet that would have to
 /// be ended.
 static IS_IDLE: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether nothing runs that a signal must not interrupt. Until the first server is started or
-/// measured, a run only sends server queries, and some servers may never answer them.
+/// Sets whether the first signal ends the process at once. Until its first server is started or
+/// measured, a run has nothing to end. It only sends server queries, and some servers may never
+/// answer them.
 pub(crate) fn idle(is_idle: bool) {
     IS_IDLE.store(is_idle, Ordering::Relaxed);
 }
@@ -39,15 +40,15 @@ pub(crate) fn cancel_at(database_servers: Vec<DatabaseServer>) {
 }
 
 /// Returns a flag that the first signal sets, which also prints `text`. The second signal ends the
-/// process. Servers that it started end with it, because the kernel signals them (parent death
-/// signal).
+/// process. Servers that the process started end with it, because the kernel signals them (parent
+/// death signal).
 pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, ExitError> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let cannot = |error: std::io::Error| ExitError::machine(format!("cannot watch for Ctrl-C: {error}"));
     let runtime = host::event_loop()?;
-    // This must happen here and not in the thread, which may begin late. From here on a signal no
-    // longer ends the process at once.
+    // The signals are watched from here on, and not from the start of the thread, which may begin
+    // late. A signal then no longer ends the process at once.
     let signals = {
         let _runtime = runtime.enter();
         let watched = |kind| signal(kind).map_err(cannot);
@@ -66,7 +67,8 @@ pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, ExitError> {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// The terminal has gone (SIGHUP). It is `None` where that signal is ignored, as under `nohup`.
+    /// SIGHUP, which says that the terminal has gone. It is `None` where that signal is ignored, as
+    /// under `nohup`.
     hangup: Option<Signal>,
 }
 
@@ -93,17 +95,17 @@ fn ignores_hangup() -> bool {
 }
 
 async fn wait_for_signals(mut signals: Signals, cancel: &AtomicBool, text: &str) {
-    let mut asked = None;
+    let mut first_signal = None;
     loop {
         signals.next().await;
-        match asked {
+        match first_signal {
             None if IS_IDLE.load(Ordering::Relaxed) => end_now(),
             None => {
-                asked = Some(Instant::now());
+                first_signal = Some(Instant::now());
                 cancel.store(true, Ordering::Relaxed);
                 terminal::note(&format!("\n{text}"));
             }
-            Some(first) if is_another_wish(first.elapsed()) => {
+            Some(first) if is_second_request(first.elapsed()) => {
                 // A third signal does not wait for the cancelling.
                 tokio::select! { () = cancelled() => {}, () = signals.next() => {} }
                 end_now()
@@ -113,9 +115,9 @@ async fn wait_for_signals(mut signals: Signals, cancel: &AtomicBool, text: &str)
     }
 }
 
-/// Whether a signal that comes so long after the first asks for something else.
-fn is_another_wish(since_first: Duration) -> bool {
-    since_first > SAME_WISH
+/// Whether a signal that comes so long after the first is a second request.
+fn is_second_request(since_first: Duration) -> bool {
+    since_first > SAME_REQUEST
 }
 
 async fn cancelled() {
@@ -137,8 +139,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_signals_at_once_are_one_wish() {
-        let is_another = |ms| is_another_wish(Duration::from_millis(ms));
+    fn two_signals_at_once_are_one_request() {
+        let is_another = |ms| is_second_request(Duration::from_millis(ms));
         assert_eq!([0, 100, 1_000].map(is_another), [false, false, true]);
     }
 }

@@ -1,6 +1,6 @@
-//! The only place that prints. The output may come from servers, records and names, so it is
-//! escaped and cannot control a terminal: control characters become visible, and long lines are
-//! cut.
+//! Prints results and messages. They may hold text from servers, records and names, so they are
+//! escaped and cannot control a terminal: control characters become visible. Long lines of messages
+//! are cut.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -36,8 +36,8 @@ fn settings() -> OutputSettings {
     SETTINGS.get().copied().unwrap_or(OutputSettings { colour: Colour::Auto, quiet: false })
 }
 
-/// Prints results. A reader that has gone away (`dbdyno report | head`) is no error. A full output
-/// is one, because a later reader must not believe that the file is complete.
+/// Prints results. A reader that has gone away (`dbdyno report | head`) is not an error. A full
+/// disk is one, because a later reader must not believe that the file is complete.
 pub(crate) fn out(text: &str) -> Result<(), ExitError> {
     let own: &[&str] = if wants_colour() { &COLOURS } else { &[] };
     print(&mut std::io::stdout().lock(), &escaped(text, own))
@@ -83,7 +83,8 @@ fn print(sink: &mut impl Write, text: &str) -> Result<(), ExitError> {
     written.map_or_else(|error| lost(&error), Ok)
 }
 
-/// Decides what it means that standard output took no more.
+/// Returns an error for results that standard output did not take, unless their reader has gone
+/// away.
 fn lost(error: &std::io::Error) -> Result<(), ExitError> {
     if error.kind() == ErrorKind::BrokenPipe {
         return Ok(());
@@ -92,8 +93,8 @@ fn lost(error: &std::io::Error) -> Result<(), ExitError> {
     Err(ExitError::machine(format!("cannot write to standard output: {error}; {advice}")))
 }
 
-/// Prints a message about the run that is not a result. Where no one reads it, it is lost, and the
-/// command goes on.
+/// Prints a message that is not a result, unless `--quiet` is given. Where it cannot be printed it
+/// is lost, and the command goes on.
 pub(crate) fn note(text: &str) {
     if !settings().quiet {
         say(text);
@@ -187,14 +188,15 @@ fn width() -> usize {
     of_terminal.map(|(width, _)| usize::from(width.0)).or_else(columns).unwrap_or(80)
 }
 
-/// The colours of dbdyno's own reports. Foreign text that holds one of them is coloured, but it can
-/// do nothing else.
+/// The sequences for the colours of dbdyno's own reports. Foreign text that holds one of them is
+/// coloured, but it can do nothing else.
 pub(crate) const COLOURS: [&str; 7] =
     ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[36m"];
 
-/// Writes out every control character in `text` (`\x1b`), and every character that turns the
-/// direction of what follows it. Lines, columns and the sequences `own` stay. Characters that JSON
-/// may hold as they are get JSON's way of writing them (`\u009b`).
+/// Writes out every control character in `text` (`\x1b`), and every character that changes the
+/// direction of the text after it. Newlines, tabs and the sequences `own` stay. Characters above
+/// U+001F, which JSON may hold unescaped, are written as JSON escapes (`\u009b`), so that JSON
+/// stays valid.
 pub(crate) fn escaped<'a>(text: &'a str, own: &[&str]) -> Cow<'a, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_written_out_and_lines_stay() {
+    fn control_characters_are_written_out_and_lines_stay() {
         let text = "a\u{1b}[2J\u{1b}]0;title\u{7}\rb\u{9b}31m\u{7f}\u{202e}c\td\r\n";
         let expected = "a\\x1b[2J\\x1b]0;title\\x07\\x0db\\u009b31m\\u007f\\u202ec\td\r\n";
         assert_eq!(escaped(text, &[]), expected);

@@ -12,8 +12,8 @@ pub(crate) fn for_folder() -> String {
     jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Returns the time from one recorded time to a later one. It is `None` when one of them is no
-/// time, or when the second is earlier.
+/// Returns the time from one recorded time to a later one. It is `None` when one of them is not
+/// a time, or when the second is earlier.
 pub(crate) fn between(from: &str, to: &str) -> Option<Duration> {
     let [from, to] = [from, to].map(|text| text.parse::<jiff::Timestamp>());
     Duration::try_from(to.ok()?.duration_since(from.ok()?)).ok()
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_a_record_are_apart_by_a_duration() {
+    fn two_recorded_times_have_a_duration_between_them() {
         let of = |to| between("2026-11-22T03:00:00.000Z", to);
         assert_eq!(of("2026-11-22T03:01:00.250Z"), Some(Duration::from_millis(60_250)));
         assert_eq!((of("2026-11-22T02:00:00Z"), of("noon")), (None, None));

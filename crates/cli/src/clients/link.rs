@@ -51,7 +51,7 @@ pub(super) enum AgentAnswer {
     Lost(String),
 }
 
-/// How an agent's clock differs from this process's clock, by one round trip.
+/// The difference between an agent's clock and this process's clock, as one round trip shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AgentClock {
     /// The agent's clock minus this process's, in nanoseconds.
@@ -74,7 +74,7 @@ pub(super) struct AgentLink {
 
 impl AgentLink {
     /// Connects to the agent that listens at `port` of its host, and sends it what comes through
-    /// `orders`. It ends when no sender is left.
+    /// `orders`. The connection ends when `orders` has no sender left.
     pub(super) fn attend(
         self,
         port: u16,
@@ -268,9 +268,10 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).collect()
 }
 
-/// Talks to the other side until the connection ends, and returns why it ended. `message` makes the
-/// messages from what comes through `orders`, and from nothing after each `pulse`. `take` gets what
-/// the other side says, which must come at least once per `silence`.
+/// Talks to the other side until the connection ends, and returns why it ended. `message` turns
+/// each order into the message to send. It gets `None` when no order has come for the time `pulse`.
+/// `take` gets the other side's messages. The connection ends when none has come for the time
+/// `silence`.
 pub(super) async fn converse<Received: DeserializeOwned, Sent: Serialize>(
     stream: impl AsyncRead + AsyncWrite,
     (silence, pulse): (Duration, Duration),
@@ -337,7 +338,7 @@ mod tests {
     const SILENCE: Duration = Duration::from_secs(5);
 
     #[tokio::test(flavor = "current_thread")]
-    async fn messages_come_as_they_were_sent_and_what_is_none_is_an_error() {
+    async fn messages_arrive_as_they_were_sent_and_anything_else_is_an_error() {
         let (mut one, mut other) = tokio::io::duplex(1 << 16);
         for sent_ns in [0, u64::MAX] {
             send(&mut one, &ToAgent::Ping { sent_ns }).await.unwrap();

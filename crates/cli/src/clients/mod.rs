@@ -28,10 +28,12 @@ use start::{Launched, Process, launch, places};
 
 /// Folder of the agents' logs in the run directory.
 const FOLDER: &str = "clients";
-/// Longest time in which a listening agent says what it is, and at the end of a step what it used.
+/// Longest wait for an agent's answer: what it is, once it listens, and what it used, once a step
+/// has ended.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Round trips that compare two clocks. Only the fastest one counts.
 const ROUND_TRIPS: usize = 50;
+/// Longest wait for one round trip.
 const ROUND_TRIP: Duration = Duration::from_secs(2);
 
 /// The client hosts of a run. Their agents end with it.
@@ -43,8 +45,8 @@ pub(crate) struct ClientHosts {
     answers: Receiver<(usize, AgentAnswer)>,
     /// Moment from which times are counted.
     zero: Instant,
-    /// The hosts' reservation. It is dropped after the hosts, whose agents must have ended before
-    /// they are free.
+    /// The reservation of the hosts. It is dropped after `hosts`, because the agents must have
+    /// ended before their hosts become free.
     _reservation: Option<Process>,
 }
 
@@ -54,8 +56,8 @@ struct AgentHost {
     clock_source: String,
     /// Whether the host is this machine.
     is_here: bool,
-    /// Sender of the agent's orders. It is dropped before the process, which ends when no sender is
-    /// left.
+    /// Sender of the agent's orders. It is dropped before the process, because the agent ends when
+    /// no sender is left.
     orders: UnboundedSender<ToAgent>,
     _process: Process,
 }
@@ -139,8 +141,8 @@ impl ClientHosts {
         let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         for (number, host) in (0..).zip(&self.hosts) {
             let task = AgentTask { part: HostShare { host: number, hosts }, ..task.clone() };
-            // A host that takes no orders has been lost since the clocks were compared, which is
-            // reported already.
+            // A host that takes no orders has been lost since the clocks were compared. The link
+            // has reported that already.
             let _ = host.orders.send(ToAgent::Step(Box::new(task)));
         }
         let messages = (self.hosts.len(), &self.messages);
@@ -198,7 +200,7 @@ impl ClientHosts {
         best.ok_or_else(|| format!("client host {} does not answer", host.name))
     }
 
-    /// Returns what each agent says that it used. A lost agent counts as nothing.
+    /// Returns what each agent says that it used. A lost agent counts as having used nothing.
     fn used(&self) -> Vec<Used> {
         let mut all = vec![None; self.hosts.len()];
         while all.iter().any(Option::is_none) {

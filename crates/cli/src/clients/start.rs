@@ -1,9 +1,9 @@
-//! Finds where agents are started, and starts them there. They run on hosts that the plan names, or
-//! on hosts that Slurm or Ray reserves, all at once and each for itself.
+//! Finds the hosts for agents, and starts the agents there. The plan names the hosts, or Slurm or
+//! Ray reserves all of them at once. Each agent has a host of its own.
 //!
-//! The programs run on this host: the agent itself, the program that runs it on another host (ssh,
-//! srun), or the one that reserves the hosts. The plan's command starts agents, each with
-//! certificates of its own.
+//! Each agent has one process on this host: the agent itself, or the program that runs it on
+//! another host (ssh, srun). One more process keeps the reservation, if there is one. On hosts that
+//! the plan names, the plan's command starts the agents. Each agent gets certificates of its own.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,15 +22,16 @@ use crate::clients::link::Credentials;
 use crate::engines::{Gang, gang, shared_program};
 use crate::exit::ExitError;
 
-/// Variables that the plan's command gets in addition to those that all programs get. They tell
-/// where ssh finds its agent, and (all with this beginning) what `srun` knows of its allocation. No
+/// Beginnings of the names of variables that the plan's command gets in addition to those that all
+/// programs get. They tell where ssh finds its agent, and what `srun` knows of its allocation. No
 /// password is among them.
 const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
 /// Longest time in which an engine provides hosts or says that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Returns the client hosts of a plan, and the process that reserves those of an engine. They are
-/// free when it is dropped, or when this process ends. The engine's messages go to `log`.
+/// Returns the client hosts of a plan, and the process that reserves those of an engine. The hosts
+/// become free when that process is dropped, or when this process ends. The engine's messages go to
+/// `log`.
 pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Process>), ExitError> {
     match (&clients.hosts, &clients.on) {
         (ClientNames::Number(hosts), Some(on)) => {
@@ -66,7 +67,7 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process
     while places.len() < hosts as usize {
         let left = deadline.saturating_duration_since(Instant::now());
         let line = process.lines.recv_timeout(left).map_err(|_| cannot(process.log_end()))?;
-        let Some(place) = of_line(&line, &gang, &program) else { continue };
+        let Some(place) = host_of_line(&line, &gang, &program) else { continue };
         // A node that is in two partitions is listed twice.
         if places.iter().all(|other| other.address != place.address) {
             places.push(place);
@@ -75,7 +76,7 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process
     Ok((places, process))
 }
 
-fn of_line(line: &str, gang: &Gang, program: &str) -> Option<HostAccess> {
+fn host_of_line(line: &str, gang: &Gang, program: &str) -> Option<HostAccess> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let ["host", key @ .., address] = &words[..] else { return None };
     let mut start = (gang.starting)(key)?;
@@ -84,13 +85,13 @@ fn of_line(line: &str, gang: &Gang, program: &str) -> Option<HostAccess> {
 }
 
 /// Longest time until an agent listens.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longest time until it ends after its connection or its input has ended.
-const END: Duration = Duration::from_secs(2);
+/// Longest time that an agent takes to end after its connection or its input has ended.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An agent, the program here that runs it on another host, or the one that reserves hosts. The
-/// process ends when this value is dropped.
+/// A process on this host: an agent, the program that runs an agent on another host, or the one
+/// that reserves hosts. It ends when this value is dropped.
 pub(super) struct Process {
     child: Child,
     input: Option<ChildStdin>,
@@ -109,7 +110,8 @@ impl Process {
         let program = words.first().map_or("", String::as_str);
         let mut command = calling(program);
         command.args(words.iter().skip(1)).envs(variables.iter().cloned());
-        // Ctrl-C must reach only dbdyno, which ends its programs.
+        // The program gets a process group of its own. Ctrl-C must reach only dbdyno, which ends
+        // its programs.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
         let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
         let (said, lines) = mpsc::channel();
@@ -121,7 +123,7 @@ impl Process {
         Ok(Self { input: child.stdin.take(), child, lines, log })
     }
 
-    /// Returns the end of its log.
+    /// Returns the last line of the process's log.
     pub(super) fn log_end(&self) -> String {
         let words = std::fs::read_to_string(&self.log).unwrap_or_default();
         words.lines().rfind(|line| !line.is_empty()).unwrap_or("it says nothing").to_owned()
@@ -131,7 +133,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.input.take());
-        let deadline = Instant::now() + END;
+        let deadline = Instant::now() + END_TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) {
             if Instant::now() >= deadline {
                 let _ = self.child.kill();
@@ -188,7 +190,7 @@ pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, ExitE
 impl Launched {
     /// Waits until the agent listens, and returns its port.
     pub(super) fn port(&self) -> Result<u16, ExitError> {
-        let line = self.process.lines.recv_timeout(START).unwrap_or_default();
+        let line = self.process.lines.recv_timeout(START_TIMEOUT).unwrap_or_default();
         let port = line.trim_end().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         port.ok_or_else(|| {
             let (name, last, log) = (&self.name, self.process.log_end(), self.process.log.display());
@@ -207,9 +209,10 @@ mod tests {
         let gang = gang(&On::Slurm(Some("perf".to_owned())), 4).unwrap();
         let reserving = gang.words.join(" ");
         assert!(reserving.contains("--nodes=4") && reserving.contains("--partition=perf"), "{reserving}");
-        let HostAccess { address, start, .. } = of_line("host 17 n2 10.0.0.3", &gang, "/bin/dbdyno").unwrap();
+        let HostAccess { address, start, .. } =
+            host_of_line("host 17 n2 10.0.0.3", &gang, "/bin/dbdyno").unwrap();
         assert_eq!(address, "10.0.0.3");
         assert!(start.contains(&"--jobid=17".to_owned()) && start.ends_with(&["/bin/dbdyno".to_owned()]));
-        assert!(of_line("salloc: granted", &gang, "/bin/dbdyno").is_none());
+        assert!(host_of_line("salloc: granted", &gang, "/bin/dbdyno").is_none());
     }
 }

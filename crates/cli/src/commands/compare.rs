@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_background_rate_that_only_the_base_kept_fails_unless_nothing_does() {
+    fn a_background_rate_that_only_base_kept_fails_unless_fail_on_is_never() {
         for verdict in [Some(Verdict::Missed), Some(Verdict::Undecided), None] {
             assert!(fails(&step(verdict, true), FailOn::Slower), "{verdict:?}");
             assert!(!fails(&step(verdict, true), FailOn::Never), "{verdict:?}");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standstill_and_a_missed_schedule_are_slower_and_a_kept_one_is_not_shown_to_be_the_same() {
+    fn stalled_and_missed_fail_as_slower_and_paced_fails_only_as_undecided() {
         let codes = |verdict| {
             let of = comparison(vec![step(Some(verdict), false)]);
             [FailOn::Slower, FailOn::Undecided, FailOn::Never].map(|fail_on| code(&of, fail_on))

@@ -15,7 +15,7 @@ use crate::plan::forecast;
 use crate::plan::plan_source::{self, options, resolved, save, table};
 use crate::terminal;
 
-/// A plan that takes longer than this gets a hint how to shorten it.
+/// A plan that takes longer than this gets a hint on how to shorten it.
 const LONG: Duration = Duration::from_secs(1800);
 
 pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {

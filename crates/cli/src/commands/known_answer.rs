@@ -77,8 +77,8 @@ fn print_report(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Resu
     written.map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Raises the limit on file descriptors as far as the system allows. A refusal shows when they run
-/// out.
+/// Raises the limit on file descriptors as far as the system allows. If it refuses, connections
+/// fail once the descriptors run out.
 fn allow_many_connections() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);

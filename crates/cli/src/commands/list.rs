@@ -55,8 +55,8 @@ fn metrics() -> Vec<Block> {
     MetricGroup::ALL.iter().flat_map(of_group).collect()
 }
 
-/// Whether a folder is to be read as a run. A manifest that is no file is a fault of the run, and
-/// the reader of the run reports it.
+/// Whether a folder is to be read as a run. A manifest that is not a file is a fault of the
+/// run, and the reader of the run reports it.
 pub(super) fn is_run(dir: &Path) -> bool {
     dir.join("manifest.json").symlink_metadata().is_ok()
 }

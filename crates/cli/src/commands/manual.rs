@@ -1,5 +1,6 @@
-//! `dbdyno` alone shows in a dozen lines what can be done. `dbdyno man` and `dbdyno completions`
-//! write the command line as manual pages and for shells, from its own texts.
+//! `dbdyno` alone shows in a dozen lines what can be done. `dbdyno man` writes manual pages, and
+//! `dbdyno completions` writes completions for a shell. Both come from the texts of the command
+//! line.
 
 use clap::CommandFactory;
 use clap_mangen::Man;
@@ -9,7 +10,7 @@ use crate::args::Args;
 use crate::exit::ExitError;
 use crate::terminal;
 
-/// `EMBEDDED` stands for the database that needs no server.
+/// What `dbdyno` alone prints. `EMBEDDED` stands for the database that needs no server.
 const OVERVIEW: &str = "\
 dbdyno runs the same work on database servers and says which is faster.
 

@@ -1,5 +1,5 @@
-//! `dbdyno report --format parquet` writes a folder of files. It is therefore no text format of the
-//! report.
+//! `dbdyno report --format parquet` writes a folder of files, so it is not one of the report's text
+//! formats.
 
 use std::path::{Path, PathBuf};
 

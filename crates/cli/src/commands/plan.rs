@@ -276,18 +276,18 @@ fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
         "variants": plan.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>(),
         "order": cells(plan).iter().map(ordered).collect::<Vec<_>>(),
         "cells": estimate.cells.iter().map(cell).collect::<Vec<_>>(),
-        // The rests between cells are included.
+        // The duration includes the rests between cells.
         "duration_seconds": estimate.duration.as_secs_f64(),
         // This is the rest between two cells.
         "rest_seconds": estimate.rest.as_secs_f64(),
-        // The disk is that of this machine.
+        // This is disk space on this machine.
         "peak_disk_bytes": estimate.peak_disk_bytes,
-        // The disk is that of a server that others run. It is `null` in a plan without addresses.
+        // This is disk space on a server that others run. It is `null` in a plan without addresses.
         "address_disk_bytes": estimate.address_disk_bytes,
         // This is how load threads wait for answers, `sleep` or `spin`, and why.
         "client_wait": wait.name(),
         "client_wait_reason": reason,
-        // It is `null` for a plan that compares nothing.
+        // The power is `null` for a plan that compares nothing.
         "power": power,
     })
 }

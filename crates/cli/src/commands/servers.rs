@@ -1,6 +1,6 @@
 //! `dbdyno servers` downloads, adds and removes server builds. It lists the catalogue, what is
-//! installed, and what each installed server can do. It starts a scratch server in the foreground,
-//! whose data are removed when it stops.
+//! installed, and what each installed server can do. It also starts a scratch server in the
+//! foreground, whose data are removed when it stops.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ fn described(name: &str, server_entry: &ServerEntry, begun: Instant) -> String {
     format!("{name}: {title} in {}, {:.1} s", place.display(), begun.elapsed().as_secs_f64())
 }
 
-/// Assigns an error the exit status that says who can mend it.
+/// Gives an error the exit status that says who can mend it.
 fn ended(error: impl Into<Error>) -> ExitError {
     let error = error.into();
     let code = match &error {
@@ -375,7 +375,7 @@ fn abilities_table(all: &[ListedServer]) -> Table {
     table
 }
 
-/// Says what is worth a word about a server that was just probed.
+/// Names in one line what distinguishes a server that was just probed.
 fn abilities_summary(abilities: &Abilities) -> String {
     let mut words = vec![engines(abilities)];
     match abilities.thread_pool {
@@ -426,8 +426,10 @@ fn short_login(login: &str) -> &str {
     login.strip_suffix("_password").unwrap_or(login)
 }
 
+/// Time between two checks whether the server has ended, or the user wants it to end.
 const POLL: Duration = Duration::from_millis(100);
 
+/// Lines of its log that are printed when a server ends by itself.
 const LOG_LINES: usize = 15;
 
 fn start(name: &str, config: Option<&Path>) -> Result<(), ExitError> {
@@ -440,8 +442,8 @@ fn start(name: &str, config: Option<&Path>) -> Result<(), ExitError> {
     let base = find_named(name).map_err(ended)?;
     let cancel = signals::watch("stopping the server (again: stop at once)")?;
     terminal::note(&format!("starting {} ({name}) on fresh data", base.title));
-    // This thread lives until the end. The server must start in it, because the kernel stops a
-    // server when the thread that started it ends.
+    // The server must start in this thread, which lives until the end. The kernel stops a server
+    // when the thread that started it ends.
     let options =
         ScratchOptions { config: config.map(Path::to_path_buf), engine: None, cancel: Arc::clone(&cancel) };
     let scratch = ScratchServer::start(&base, &options).map_err(ended)?;

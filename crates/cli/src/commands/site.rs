@@ -81,7 +81,7 @@ impl Site {
         history_page(&values.into_iter().flatten().collect::<Vec<_>>(), &plan)
     }
 
-    /// Returns the readable runs, without their steps, with the names of their directories.
+    /// Returns the readable runs with the names of their directories. Their steps are not read.
     fn runs(&self) -> Vec<(String, Run)> {
         let dirs = run_dirs(&self.folder);
         let read = parallel::map(&dirs, |dir| opened(Run::without_steps(dir), dir));
@@ -157,8 +157,9 @@ pub(super) fn no_runs(folder: &Path) -> ExitError {
     ExitError::usage(message)
 }
 
-/// Seconds between two requests for news by the page of an unfinished run.
+/// Seconds between two requests of an unfinished run's page for new figures.
 const LIVE_SECONDS: u32 = 2;
+/// Longest time that a browser takes to send its request, and again to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 const HTML: &str = "text/html; charset=utf-8";
 

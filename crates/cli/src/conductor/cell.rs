@@ -1,9 +1,8 @@
-//! Runs one cell: one variant with fresh data runs all steps of one workload, each on the data and
-//! in the server that the plan asks for.
+//! Runs one cell: one variant on fresh data runs all steps of one workload. Each step runs on the
+//! data and in the server that the plan asks for.
 //!
 //! With `design = "alternate"` the servers of all variants stay up, and each step of a block runs
-//! on one after the other of them. Therefore what slows the machine for some seconds slows them
-//! all.
+//! on one server after the other. What slows the machine for a while then slows all of them.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +24,7 @@ use crate::load::{self, time_seed};
 use crate::plan::prepare::PreparedVariant;
 use crate::{limits, time};
 
-/// A server that has said what it is, with a workload on it.
+/// A server that has answered the first server queries, and the workload that is opened on it.
 pub(super) struct Described {
     /// The session for set-up and checks. It runs beside the load.
     pub(super) session: AnySession,
@@ -42,7 +41,8 @@ impl Conductor<'_> {
         next: Option<&CellId>,
     ) -> Result<CellEnding, Stop> {
         self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
-        // Connections of the look at the variant before the run do not belong to its first cell.
+        // This discards the connections that read the variant's settings back before the run,
+        // because they do not belong to its first cell.
         self.connections(cell.id);
         self.lock(cell)?;
         let snapshot = self.snapshot(cell.id);
@@ -61,7 +61,8 @@ impl Conductor<'_> {
         self.still_locked(cell, ended)
     }
 
-    /// Takes what the connections to the cell's variant have agreed on since the last call.
+    /// Returns the classes of connections to the cell's variant since the last call, with the TLS
+    /// version and the cipher that each has agreed on.
     pub(super) fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
         let variant = self.prepared(id).ok();
         let log = variant.and_then(|variant| variant.connection_settings.tls.as_ref()).map(Tls::log);
@@ -124,7 +125,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Adds to an ending what the server says of it.
+    /// Adds to a failed ending what the server's exit or its log says of the cause.
     pub(super) fn explained(
         &self,
         mut ending: CellEnding,
@@ -182,7 +183,7 @@ impl Conductor<'_> {
             database_server: database.database_server.clone(),
             owned: database.owned,
             seed: self.plan.seed,
-            draws: self.draws(id),
+            draws: self.seed_of_measured_steps(id),
             device: database.device_gauge(),
         };
         let workload = load::workload(self.plan, &id.workload, context).ok_or_else(|| {
@@ -194,13 +195,13 @@ impl Conductor<'_> {
     /// Returns the seed for a cell's measured steps. It is the plan's seed, except on tables that
     /// stay from cell to cell. There each cell gets a new seed, because an update with the value
     /// that a row already has changes nothing.
-    fn draws(&self, id: &CellId) -> u64 {
+    fn seed_of_measured_steps(&self, id: &CellId) -> u64 {
         let loads = |options: &dyn WorkloadOptions| options.steps().iter().any(|step| step.loads);
         let options = self.plan.workload.get(&id.workload);
         if options.is_none_or(loads) { self.plan.seed } else { time_seed() }
     }
 
-    /// Records work outside the clock, and reports a server that did not settle.
+    /// Records work outside the measured time, and reports a server that did not settle.
     pub(crate) fn write_works(
         &self,
         writer: &mut CellWriter,
@@ -250,8 +251,8 @@ pub(super) struct CellSteps<'a> {
     pub(super) workload: &'a mut dyn AnyWorkload,
     names: Vec<String>,
     name_width: usize,
-    /// What the workload knew before any table was there.
-    blank: Value,
+    /// The state of the workload before any table was there.
+    initial_state: Value,
     began_on_copy: bool,
     /// The content checks that failed after the load of the current tables.
     pub(super) misloaded: Vec<String>,
@@ -260,7 +261,7 @@ pub(super) struct CellSteps<'a> {
     refused: &'a mut Vec<String>,
 }
 
-/// What is known of the tables as the load has left them. A snapshot of the tables keeps it.
+/// What is known of the tables as the load has left them. It is kept with a snapshot of the tables.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Loaded {
     #[serde(rename = "workload")]
@@ -277,7 +278,7 @@ impl<'a> CellSteps<'a> {
     ) -> Self {
         let names = workload.steps();
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(MIN_WIDTH);
-        let blank = workload.knowledge();
+        let initial_state = workload.knowledge();
         Self {
             id: cell.id,
             writer: &mut cell.writer,
@@ -285,7 +286,7 @@ impl<'a> CellSteps<'a> {
             workload,
             names,
             name_width,
-            blank,
+            initial_state,
             began_on_copy: false,
             misloaded: Vec::new(),
             has_measured: false,
@@ -356,7 +357,7 @@ impl Conductor<'_> {
         let place = format!("before step {}", steps.names[index]);
         let here = |stop: Stop| stop.at(&place);
         let loaded = Loaded { knowledge: steps.workload.knowledge(), faults: steps.misloaded.clone() };
-        // A repeated load would warm the caches, so they are emptied after it.
+        // A repeated load would warm the caches, so they are emptied after the load and not now.
         let now = Reset { is_cold: reset.is_cold && reset.data != DataChange::Anew, ..reset };
         let restarted =
             self.reset_before(steps.id, steps.writer, steps.database, session, now, json!(loaded));
@@ -368,7 +369,7 @@ impl Conductor<'_> {
         }
         if reset.data == DataChange::Anew {
             steps.misloaded.clear();
-            steps.workload.restore_state(&steps.blank).map_err(|error| here(Stop::failed(error)))?;
+            steps.workload.restore_state(&steps.initial_state).map_err(|error| here(Stop::failed(error)))?;
             for load in 0..loads {
                 self.one_step(steps, load, &mut session, true)?;
             }
@@ -410,7 +411,7 @@ impl Conductor<'_> {
         }
         if outcome != Outcome::Completed {
             let stop = Stop::Cell((outcome, message)).at(&format!("step {name}"));
-            return self.gone_on(steps, index, stop, session);
+            return self.go_on_after_failure(steps, index, stop, session);
         }
         if !is_repeated {
             self.progress.passed(name);
@@ -424,9 +425,9 @@ impl Conductor<'_> {
         if self.cancelled() { Err(interrupted("after")) } else { Ok(()) }
     }
 
-    /// Goes on after a step that did not complete, if the server only refused it, because the later
-    /// steps do not depend on it. A step that has lost the server ends the cell.
-    fn gone_on(
+    /// Goes on after a failed step that leaves the data as they were, because the later steps do
+    /// not depend on it. A step that has lost the server ends the cell.
+    fn go_on_after_failure(
         &self,
         steps: &mut CellSteps<'_>,
         index: usize,
@@ -462,7 +463,7 @@ struct StartedServer {
 
 impl Conductor<'_> {
     /// Runs the cells of one block. Every measured step runs on one server after the other, in an
-    /// order that is drawn for each step.
+    /// order that is random for each step.
     pub(super) fn round(
         &mut self,
         cells: &[CellId],
@@ -472,8 +473,8 @@ impl Conductor<'_> {
         let Some(block) = cells.first().map(|cell| cell.block) else { return Ok(()) };
         let mut open = cells.iter().map(|id| self.begun(id)).collect::<Result<Vec<_>, _>>()?;
         self.bring_up(&mut open, up)?;
-        for index in self.measured(&mut open, up) {
-            for variant in self.drawn(block, index) {
+        for index in self.measured_steps(&mut open, up) {
+            for variant in self.variant_order(block, index) {
                 let Some(cell) =
                     open.iter_mut().find(|cell| cell.id.variant == variant && cell.ended.is_none())
                 else {
@@ -489,7 +490,7 @@ impl Conductor<'_> {
                     Ok(()) => {
                         up.0.insert(variant, server);
                     }
-                    Err(stop) => self.given_up(cell, stop, server.database)?,
+                    Err(stop) => self.end_failed_cell(cell, stop, server.database)?,
                 }
             }
         }
@@ -507,13 +508,13 @@ impl Conductor<'_> {
                 break;
             }
             self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
-            // Connections of the look at the variant before the run do not belong to its first
-            // cell.
+            // This discards the connections that read the variant's settings back before the run,
+            // because they do not belong to its first cell.
             self.connections(cell.id);
             if let Some(server) = up.0.get(&cell.id.variant) {
                 let server = server.info.clone();
                 cell.writer.event(&CellEvent::Server { at: time::now(), server })?;
-            } else if let Some(server) = self.brought_up(cell)? {
+            } else if let Some(server) = self.start_and_load(cell)? {
                 up.0.insert(cell.id.variant.clone(), server);
             }
         }
@@ -522,7 +523,7 @@ impl Conductor<'_> {
 
     /// Starts a cell's server and loads its data. It is `None` when that failed, which ends the
     /// cell.
-    fn brought_up(&mut self, cell: &mut OpenCell<'_>) -> Result<Option<StartedServer>, ExitError> {
+    fn start_and_load(&mut self, cell: &mut OpenCell<'_>) -> Result<Option<StartedServer>, ExitError> {
         let database = match self.start(cell, None) {
             Ok(database) => database,
             Err(stop) => {
@@ -532,18 +533,20 @@ impl Conductor<'_> {
         };
         let Described { session, workload, server: info } = match self.described(cell, &database) {
             Ok(described) => described,
-            Err(stop) => return self.given_up(cell, stop, database).map(|()| None),
+            Err(stop) => return self.end_failed_cell(cell, stop, database).map(|()| None),
         };
         let mut server = StartedServer { database, session, workload, info, misloaded: Vec::new() };
         for index in 0..server.workload.load_steps() {
             if let Err(stop) = self.step_on(cell, &mut server, index) {
-                return self.given_up(cell, stop, server.database).map(|()| None);
+                return self.end_failed_cell(cell, stop, server.database).map(|()| None);
             }
         }
         Ok(Some(server))
     }
 
-    fn measured(&self, open: &mut [OpenCell<'_>], up: &mut Up) -> Vec<usize> {
+    /// Returns the block's measured steps. It asks the first server that is up, because all servers
+    /// have the same steps.
+    fn measured_steps(&self, open: &mut [OpenCell<'_>], up: &mut Up) -> Vec<usize> {
         let Some(cell) = open.iter_mut().find(|cell| up.0.contains_key(&cell.id.variant)) else {
             return Vec::new();
         };
@@ -553,8 +556,9 @@ impl Conductor<'_> {
         self.steps_of(&steps, loads)
     }
 
-    /// Returns the variants in the random order of a step.
-    fn drawn(&self, block: u32, index: usize) -> Vec<String> {
+    /// Returns the variants in the order in which they run a step. The order is random for each
+    /// step.
+    fn variant_order(&self, block: u32, index: usize) -> Vec<String> {
         /// A number above any workload's number of steps.
         const STRIDE: u32 = 10_007;
         let draw = block.wrapping_mul(STRIDE).wrapping_add(index as u32);
@@ -575,7 +579,12 @@ impl Conductor<'_> {
     }
 
     /// Ends a failed cell together with its server. The next block starts a new server.
-    fn given_up(&mut self, cell: &mut OpenCell<'_>, stop: Stop, database: Database) -> Result<(), ExitError> {
+    fn end_failed_cell(
+        &mut self,
+        cell: &mut OpenCell<'_>,
+        stop: Stop,
+        database: Database,
+    ) -> Result<(), ExitError> {
         let ended = ending(Err(stop))?;
         cell.ended = Some(self.explained(ended, &mut cell.writer, &database)?);
         let odd = self.end_of(database);

@@ -1,6 +1,6 @@
-//! Takes the locks of a run. It makes the run known on this host by a locked file in a folder that
-//! all dbdynos share, so that each of them sees the others. It takes advisory locks on databases at
-//! addresses, so that no other run makes and drops tables in them.
+//! Takes the locks of a run. A locked file makes the run known on this host. It lies in a folder
+//! that all dbdyno processes share, so that each of them sees the others. Advisory locks on
+//! databases at addresses keep other runs from making and dropping tables in them.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::exit::ExitError;
 use crate::plan::prepare::{PreparedVariant, ServerSource};
 use crate::time;
 
-/// Time that it waits for a lock, because the other run may be just about to end.
+/// Longest wait for a lock that another run has, because that run may be about to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The locks of a run. They end with its connections, however it ends.
@@ -52,7 +52,7 @@ impl AdvisoryLocks {
             let name = &variant.info.name;
             let refuse = |why: String| ExitError::server(format!("variant {name}: {why}"));
             let attempt = runtime
-                .block_on(advisory_locks.asked(&database_server))
+                .block_on(advisory_locks.request_lock(&database_server))
                 .map_err(|error| refuse(error.to_string()))?;
             match attempt {
                 LockAttempt::Taken(advisory_lock) => {
@@ -77,7 +77,7 @@ impl AdvisoryLocks {
                 LockAttempt::Impossible(Some(why)) => advisory_locks.doubts.push(format!(
                     "variant {name}: {} could not be locked, so another run of dbdyno may use it \
                      at the same time: {why}",
-                    of(&database_server)
+                    database_in_words(&database_server)
                 )),
                 LockAttempt::Impossible(None) => {}
             }
@@ -85,9 +85,9 @@ impl AdvisoryLocks {
         Ok(advisory_locks)
     }
 
-    /// Requests the lock on the database. It waits for it unless another variant of this run has
-    /// it.
-    async fn asked(&self, database_server: &DatabaseServer) -> Result<LockAttempt, DbError> {
+    /// Requests the lock on the database. It waits while another run has the lock, but not where
+    /// another variant of this run has it.
+    async fn request_lock(&self, database_server: &DatabaseServer) -> Result<LockAttempt, DbError> {
         match database_server.take_advisory_lock(Duration::ZERO).await? {
             LockAttempt::By(owner) if !self.kept.iter().any(|kept| kept.advisory_lock.owner().is(&owner)) => {
                 database_server.take_advisory_lock(PATIENCE).await
@@ -109,7 +109,7 @@ impl AdvisoryLocks {
                 Ok(Some(format!(
                     "the connection that held the lock on {} was lost, and the lock was taken again: another run of dbdyno could have \
                      used the database meanwhile",
-                    of(&kept.database_server)
+                    database_in_words(&kept.database_server)
                 )))
             }
             // The server has not yet noticed that our own connection is gone, so no other run can
@@ -133,7 +133,7 @@ impl AdvisoryLocks {
             format!(
                 "other statements were running in {} when the cell began, and its figures include \
                  their cost: {}",
-                of(&kept.database_server),
+                database_in_words(&kept.database_server),
                 others.join("; ")
             )
         })
@@ -164,19 +164,20 @@ fn database_server(variant: &PreparedVariant) -> Option<DatabaseServer> {
 }
 
 /// Writes `database bench at 127.0.0.1:3306`.
-fn of(database_server: &DatabaseServer) -> String {
+fn database_in_words(database_server: &DatabaseServer) -> String {
     let Some(login) = database_server.address.login() else { return String::new() };
     format!("database {} at {}", login.database.as_deref().unwrap_or_default(), login.address)
 }
 
 fn in_use(database_server: &DatabaseServer, owner: &str) -> String {
-    format!("{} is in use by another run of dbdyno ({owner})", of(database_server))
+    format!("{} is in use by another run of dbdyno ({owner})", database_in_words(database_server))
 }
 
-/// Variable that names the folder of the files, where it is not the folder for temporary files.
+/// Variable that names the folder of the files. Without it they are in the folder for temporary
+/// files.
 const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
 
-/// Beginning of a file's name. The process number follows.
+/// Beginning of the name of a run's file. The process number follows.
 const PREFIX: &str = "dbdyno-run-";
 
 #[derive(Debug, Default)]
@@ -189,7 +190,7 @@ pub(crate) struct OtherRuns {
 }
 
 impl OtherRuns {
-    /// Makes this run known to others, and reports the runs that are there, if any, in a sentence.
+    /// Makes this run known to others. It returns one sentence that names the other runs, if any.
     pub(crate) fn enter(plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
         Self::enter_in(folder(), plan, alone)
     }
@@ -197,7 +198,7 @@ impl OtherRuns {
     fn enter_in(folder: PathBuf, plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
         let name = format!("{PREFIX}{}", std::process::id());
         // A folder that cannot be written must not keep anyone from measuring.
-        let own = made(&folder, &name, plan).ok();
+        let own = create_locked_file(&folder, &name, plan).ok();
         let mut runs = Self { folder, own, known: HashSet::new() };
         let others = runs.new_ones();
         match others {
@@ -209,14 +210,15 @@ impl OtherRuns {
         }
     }
 
-    /// Returns a sentence on the runs that are new since the last call.
+    /// Returns one sentence that names the runs that are new since the last call, if any.
     pub(crate) fn new_ones(&mut self) -> Option<String> {
         let own = self.own.as_ref().map(|(_, path)| path.clone());
         let mut found = Vec::new();
         for path in self.files().into_iter().filter(|path| Some(path) != own.as_ref()) {
             let Ok(file) = File::open(&path) else { continue };
             if file.try_lock().is_ok() {
-                // The file is left from a killed dbdyno. A file of another user stays.
+                // A killed dbdyno has left the file. A file of another user may stay, because
+                // removing it may fail.
                 let _ = fs::remove_file(&path);
             } else if self.known.insert(path.clone()) {
                 let said = fs::read_to_string(&path).unwrap_or_default();
@@ -234,7 +236,7 @@ impl OtherRuns {
     }
 }
 
-/// Returns the folder in which all dbdynos have their files.
+/// Returns the folder in which all dbdyno processes have their files.
 fn folder() -> PathBuf {
     std::env::var_os(FOLDER_VARIABLE).map_or_else(std::env::temp_dir, PathBuf::from)
 }
@@ -248,7 +250,7 @@ fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Removes the files of killed dbdynos, and returns their paths.
+/// Removes the files of killed dbdyno processes, and returns their paths.
 pub(crate) fn sweep_run_files() -> Vec<PathBuf> {
     sweep_run_files_in(&folder())
 }
@@ -278,8 +280,9 @@ impl Drop for OtherRuns {
     }
 }
 
-/// Makes the file, and locks it before anyone can see it under its name.
-fn made(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
+/// Makes the file under a hidden name and locks it. It gets its own name only then, so that no one
+/// sees it without its lock.
+fn create_locked_file(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
     let (unseen, path) = (folder.join(format!(".{name}")), folder.join(name));
     let _ = fs::remove_file(&unseen);
     let mut file = File::create_new(&unseen)?;
@@ -295,14 +298,14 @@ mod tests {
     use crate::exit::MACHINE;
 
     #[test]
-    fn others_are_named_once_and_refused_on_request_and_files_of_killed_ones_go() {
+    fn other_runs_are_named_once_and_refused_on_request_and_files_of_killed_runs_go() {
         let folder = tempfile::tempdir().unwrap();
         let enter = |alone| OtherRuns::enter_in(folder.path().to_owned(), "mine", alone);
         let stale = folder.path().join("dbdyno-run-1");
         fs::write(&stale, "process 1, plan killed\n").unwrap();
         let (mut runs, others) = enter(true).unwrap();
         assert!(others.is_none() && !stale.exists());
-        let other = made(folder.path(), "dbdyno-run-2", "theirs").unwrap();
+        let other = create_locked_file(folder.path(), "dbdyno-run-2", "theirs").unwrap();
         let said = runs.new_ones().unwrap();
         assert!(said.contains("on this host") && said.contains(", plan theirs, since "), "{said}");
         assert_eq!(runs.new_ones(), None, "said once");
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_ones_have_left_is_swept_unseen_files_too() {
+    fn files_of_killed_runs_are_swept_hidden_ones_too() {
         let folder = tempfile::tempdir().unwrap();
         let (own, gone) = (std::process::id(), u32::MAX);
         let file = |name: String| {
@@ -328,7 +331,7 @@ mod tests {
         let left = [format!(".dbdyno-run-{gone}"), format!("dbdyno-run-{gone}")].map(file);
         // The first file is just being made, and the other two belong to no dbdyno.
         let stay = [format!(".dbdyno-run-{own}"), ".dbdyno-run-x".to_owned(), "other".to_owned()].map(file);
-        let _other = made(folder.path(), "dbdyno-run-2", "theirs").unwrap();
+        let _other = create_locked_file(folder.path(), "dbdyno-run-2", "theirs").unwrap();
         let mut swept = sweep_run_files_in(folder.path());
         swept.sort();
         assert_eq!(swept, left);

@@ -2,7 +2,7 @@
 //! within one block. When a cell fails, the record says so, and the other cells still run.
 //!
 //! Before anything is measured, the server of each variant is started once to read its settings
-//! back. Waits for a server outside the measured time end when the user wants the run to end, and a
+//! back. Outside the measured time, every wait for a server ends when the user stops the run, and a
 //! long wait is reported.
 
 mod budget;
@@ -44,8 +44,8 @@ pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) variants: &'a [PreparedVariant],
     pub(crate) writer: RunWriter,
-    /// The manifest by which completed steps are judged. It is `None` where the client is driven to
-    /// its limit on purpose, and each step's own record says all.
+    /// The manifest by which completed steps are judged. It is `None` for a calibration, which
+    /// drives the client to its limit on purpose. A step is then judged by its own record alone.
     pub(crate) manifest: Option<Manifest>,
     pub(crate) clock: RunClock,
     pub(crate) progress: Progress,
@@ -56,11 +56,11 @@ pub(crate) struct Conductor<'a> {
     /// CPUs of the servers that are started. `None` means the CPUs of this thread.
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) advisory_locks: AdvisoryLocks,
-    /// Client hosts that put the load on, where there are any.
+    /// Client hosts that put the load on. It is `None` where this process does so.
     pub(crate) clients: Option<ClientHosts>,
     /// Steps of the blocks that leave steps out.
     pub(crate) partial: Partial,
-    /// The server of the cell before, while it stops.
+    /// The server of the previous cell, while it stops.
     pub(crate) stopping: Option<Stopping>,
 }
 
@@ -77,12 +77,12 @@ pub(crate) struct OpenCell<'a> {
     pub(crate) writer: CellWriter,
     /// How the cell ended, once it goes no further.
     ended: Option<CellEnding>,
-    /// Why steps failed that let the other steps run. Each text names its step.
+    /// Why steps failed after which the cell went on. Each text names its step.
     refused: Vec<String>,
 }
 
 impl OpenCell<'_> {
-    /// Returns the ending of a cell that has come to its end.
+    /// Returns the ending of a cell that has run to its last step.
     fn walked(&self) -> CellEnding {
         match &self.refused[..] {
             [] => (Outcome::Completed, None),
@@ -264,8 +264,8 @@ impl From<dbdyno_record::Error> for Stop {
 }
 
 impl Conductor<'_> {
-    /// Ends the run when the variants differ in settings that decide results and the plan does not
-    /// say so.
+    /// Starts the server of each variant once and reads its settings back. It fails when the
+    /// variants differ in settings that decide results and the plan does not say so.
     pub(crate) fn refuse_unequal(&mut self) -> Result<(), ExitError> {
         parity::check_differs(self.plan)?;
         let mut subjects = Vec::new();
@@ -299,7 +299,8 @@ impl Conductor<'_> {
             description
         };
         let server = described.await.map(|described| server_info(described, &database));
-        // A fault at the server's end is reported when the server is measured.
+        // A fault at the server's stop is not reported here. It is reported when the server is
+        // measured.
         let _ = database.end(false, self.plan.host.stop_timeout.0, &self.cancel);
         Ok(server?)
     }
@@ -309,8 +310,9 @@ impl Conductor<'_> {
         self.runtime.block_on(unless_cancelled(&self.cancel, work))
     }
 
-    /// Waits for server queries in the same way. A server may work long or may have stopped
-    /// responding, so the progress line counts the time, and a message reports it now and then.
+    /// Waits for server queries, as [`Self::unless_cancelled`] does. A server may work long or may
+    /// have stopped responding, so the progress line counts the time, and a message reports it now
+    /// and then.
     pub(crate) fn answered<T>(&self, what: &str, queries: impl Future<Output = T>) -> Option<T> {
         self.progress.busy(what);
         self.unless_cancelled(async {
@@ -322,9 +324,9 @@ impl Conductor<'_> {
         })
     }
 
-    /// Cancels what the server still does for connections that were dropped before its response, so
-    /// that nothing is measured beside it. It waits for that, but only briefly when the user wants
-    /// the run to end.
+    /// Cancels statements that the server still executes for connections that were dropped before
+    /// its response, so that they do not run beside a measurement. It waits for their end, but only
+    /// briefly when the user wants the run to end.
     pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
         let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
         self.runtime.block_on(database.database_server.cancel_abandoned(limit))
@@ -402,7 +404,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_never_answers_is_waited_for_until_the_user_has_enough() {
+    async fn a_server_that_never_answers_is_waited_for_until_the_user_cancels() {
         let cancel = AtomicBool::new(false);
         assert_eq!(unless_cancelled(&cancel, async { 7 }).await, Some(7));
         let stop = async {

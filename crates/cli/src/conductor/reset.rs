@@ -28,12 +28,12 @@ pub(crate) enum DataChange {
     AsItIs,
     /// Fresh data, on which the load is to run again.
     Anew,
-    /// The data become the snapshot, then a copy of the snapshot takes their place.
+    /// The data become the snapshot. A copy of the snapshot then takes their place.
     TakeAndRestore,
     Restore,
 }
 
-/// What matters to a measured step's data.
+/// What decides which data a measured step gets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepStart {
     pub(crate) is_first: bool,
@@ -113,7 +113,7 @@ impl Conductor<'_> {
         self.runtime.block_on(session.close());
         let mut works = Vec::new();
         let restarted = self.restarted(id, database, reset, knowledge, &mut works);
-        // Work before a failure has taken its time all the same.
+        // The work before a failure is recorded too, because it took time.
         self.write_works(writer, Ok(works))?;
         restarted
     }
@@ -152,7 +152,7 @@ impl Conductor<'_> {
         started
     }
 
-    /// Does to the data of a stopped server what `reset` says.
+    /// Changes the data of a stopped server as `reset` says.
     fn change(
         &self,
         id: &CellId,

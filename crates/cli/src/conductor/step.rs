@@ -103,7 +103,7 @@ impl StepTask<'_, '_> {
         }
         let mut executions = workload.executions().into_iter();
         executions.try_for_each(|execution| writer.event(&StepEvent::Execution(execution)))?;
-        // Statements that go on would be measured together with the next step on the same server.
+        // Abandoned statements would run beside the next step on the same server.
         let goes_on = !self.database.owned
             || end.outcome == Outcome::Completed
             || workload.outlines()[self.index].leaves_data;
@@ -127,7 +127,8 @@ impl StepTask<'_, '_> {
     }
 
     fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), ExitError> {
-        /// A frozen server gives no last sample, and the user waits for the end.
+        /// Longest wait for the last sample once the user has stopped the run. A frozen server
+        /// gives none.
         const HURRY: Duration = Duration::from_millis(200);
         let stopped = if self.conductor.cancelled() { sampler.stop_within(HURRY) } else { sampler.stop() };
         match stopped {
@@ -153,7 +154,7 @@ impl StepTask<'_, '_> {
         Ok(ran)
     }
 
-    /// Connects again where connections of the load were lost, because this session will be lost
+    /// Connects again where connections of the load were lost, because this session is then lost
     /// too.
     fn reconnect(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
         let was_lost = end.outcome == Outcome::Completed && end.tasks.iter().any(|task| task.reconnects > 0);
@@ -235,8 +236,7 @@ impl StepTask<'_, '_> {
                 }
                 (Outcome::Completed, None)
             }
-            // The server goes on, and so may the later steps. Only the rows of this step are not
-            // known.
+            // The server still works, so the cell goes on. Only the rows of this step are unknown.
             Err(error) if is_refusal(&error) => {
                 let reason = format!("the contents were not checked: {error}");
                 writer.event(&StepEvent::Invalid { reason })?;
@@ -320,8 +320,9 @@ impl StepTask<'_, '_> {
         Threads { cpus: self.client_cpus(), blocking, polled_ns, ..load::threads(self.conductor.plan) }
     }
 
-    /// Makes a counter for each load thread of a spinning client, but no more than the client has
-    /// CPUs. It is `None` where threads sleep, and where the database works in the load threads.
+    /// Makes the counters of a spinning client's load threads, one per CPU of the client. A load
+    /// thread beyond that number does not spin. It is `None` where threads sleep, and where the
+    /// database works in the load threads.
     fn polled_ns(&self) -> Option<Arc<[AtomicU64]>> {
         let capabilities = &self.database.database_server.capabilities;
         let answers_here = capabilities.blocking || !capabilities.stores_data;
@@ -416,8 +417,9 @@ impl StepTask<'_, '_> {
     }
 }
 
+/// Name of the counters that hold the readings.
 const DEFERRED_WORK: &str = "deferred_work";
-/// dbdyno waits no longer than this for a query that should take milliseconds.
+/// Longest wait for the query, which should take milliseconds.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) struct DeferredWorkReading {
@@ -425,7 +427,7 @@ pub(crate) struct DeferredWorkReading {
     levels: BTreeMap<String, i64>,
 }
 
-/// Asks the server for its deferred work. It is `None` when the server has nothing to report, as
+/// Asks the server for its deferred work. It is `None` when the server reports none, as is true of
 /// the null database.
 pub(crate) async fn read_deferred_work(
     session: &mut AnySession,

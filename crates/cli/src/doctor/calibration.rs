@@ -31,22 +31,24 @@ use crate::{files, host, limits, signals};
 
 /// Share of its time from which a load thread, or the server on its CPUs, counts as the limit.
 const FULL: f64 = 0.90;
+/// Shortest time that each number of connections is measured.
 const MIN_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
-/// Returns where the server that speaks a family's protocol listens: a socket, or a folder of one.
+/// Returns where the server that speaks a family's protocol listens: a socket, or the folder of a
+/// socket.
 fn socket(runtime_dir: &RuntimeDir, family: &FamilyFacts) -> PathBuf {
     runtime_dir.path().join(family.name)
 }
 
-/// Calibrates the client as `args` say. It takes their time for each number of connections and each
-/// protocol.
+/// Calibrates the client as `args` say. It measures for `args.time` with each number of connections
+/// and each protocol.
 pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitError> {
     // The path of a unix socket has at most 107 bytes, so it is not below a run directory.
     let runtime_dir = RuntimeDir::new().map_err(ExitError::machine)?;
     let plan = plan(args, &runtime_dir)?;
     // Servers end with the thread that starts them, and inherit its CPUs. They must therefore start
-    // first, and in this thread.
+    // in this thread, and before it is pinned to the client's CPUs.
     let cancel = signals::watch(signals::RUN_STOPS)?;
     host::check(&plan, runtime_dir.path(), 0)?;
     limits::check(&plan)?;
@@ -56,7 +58,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
         std::fs::create_dir(socket(&runtime_dir, family)).map_err(ExitError::machine)?;
     }
     let servers = FamilyFacts::of_servers()
-        .map(|family| Answering::start(family.name, &socket(&runtime_dir, family), listed.as_ref()))
+        .map(|family| KnownAnswerServer::start(family.name, &socket(&runtime_dir, family), listed.as_ref()))
         .collect::<Result<Vec<_>, _>>()?;
     let runtime = host::event_loop()?;
     let variants = prepare(&plan, &runtime)?;
@@ -149,8 +151,8 @@ fn calibration(
     })
 }
 
-/// Returns the rates by driver, then by connections. A client at its limit makes a step invalid
-/// elsewhere, but here it is what is measured.
+/// Returns the rates by driver, then by connections. Invalid steps count too. A client at its limit
+/// makes a step invalid elsewhere, but here this limit is what is measured.
 fn rates(findings: &Findings, server_cpus: usize) -> Vec<ClientRate> {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let of_test = steps.filter(|step| step.name.starts_with(TEST)).flat_map(|step| &step.variants);
@@ -177,7 +179,8 @@ fn client_rate(driver: &str, run: &StepRun, server_cpus: usize) -> Option<Client
     })
 }
 
-/// Decides what was the limit. A client without idle time was it, however busy the server was.
+/// Decides what was the limit. A client without idle time was the limit, however busy the server
+/// was.
 fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> LimitedBy {
     match (busiest_load_thread_share, server_share) {
         (Some(FULL..), _) => LimitedBy::Client,
@@ -189,25 +192,27 @@ fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> L
 
 /// A known-answer server as a child process, on a private socket. It is killed when dropped,
 /// because it has nothing to finish.
-struct Answering {
+struct KnownAnswerServer {
     child: Child,
 }
 
-impl Answering {
+impl KnownAnswerServer {
     /// Starts a server that answers without delay, and waits until it listens. `socket` is the path
     /// of the socket, or for PostgreSQL the socket's folder.
     fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, ExitError> {
         let cannot = |why: String| {
             ExitError::machine(format!("cannot start the {protocol} server that answers: {why}"))
         };
-        // The kernel ends it when the thread that starts it ends, even by `kill -9`.
+        // With `--pdeathsig` the kernel ends the server when the thread that starts it ends, even
+        // where `kill -9` ends dbdyno.
         let mut command = calling("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(this_program()?);
         command.args(["known-answer", "--protocol", protocol, "--socket"]).arg(socket);
         if let Some(cpus) = cpus {
             command.args(["--cpus", &cpus.to_string()]);
         }
-        // It is in a group of its own, because Ctrl-C must reach only dbdyno, which ends it.
+        // The server is in a process group of its own, because Ctrl-C must reach only dbdyno, which
+        // ends it.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child =
             command.spawn().map_err(|error| cannot(format!("{error} (setpriv of util-linux is needed)")))?;
@@ -232,7 +237,7 @@ impl Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for KnownAnswerServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

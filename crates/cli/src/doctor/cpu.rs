@@ -1,5 +1,5 @@
-//! Checks the CPUs: their number, clock rate, idle states, and who shares them. Others that use the
-//! CPUs show in the load average, in programs by name, and in steal, which is the time that the
+//! Checks the CPUs: their number, clock rate, idle states, and who shares them. Other users of the
+//! CPUs show in the load average, in programs by name, and in steal. Steal is the time that the
 //! host of a virtual machine takes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,11 +163,13 @@ pub(crate) fn operations_per_second() -> f64 {
 
 /// Share of one CPU that other programs may use. Any idle system uses less.
 const OTHERS_SHARE_MAX: f64 = 0.1;
-/// Share of all CPUs from which a run would measure the other programs and not the server.
+/// Share of all CPUs that other programs must use before a run would measure them and not the
+/// server.
 const OTHERS_BAD: f64 = 0.5;
 const STEAL_NOTED: f64 = 0.01;
-/// Share of steal from which the figures are the host's and not the server's.
+/// Share of steal above which the figures are the host's and not the server's.
 const STEAL_BAD: f64 = 0.2;
+/// Number of programs that are named. They are the busiest ones.
 const NAMED: usize = 3;
 /// Position of `steal` in a CPU line of `/proc/stat`. The fields up to it add up to all time,
 /// because the time of guests is in `user`.
@@ -236,11 +238,11 @@ pub(crate) fn others(before: &Ticks, after: &Ticks) -> Finding {
         *by_name.entry(name).or_default() += ticks.saturating_sub(was);
     }
     let sum: u64 = by_name.values().sum();
-    let mut greatest: Vec<(&str, u64)> = by_name.into_iter().filter(|(_, ticks)| *ticks > 0).collect();
-    greatest.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
+    let mut busiest: Vec<(&str, u64)> = by_name.into_iter().filter(|(_, ticks)| *ticks > 0).collect();
+    busiest.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
     let percent = |ticks: u64| 100.0 * ticks as f64 / per_cpu;
     let named: Vec<String> =
-        greatest.iter().take(NAMED).map(|(name, ticks)| format!("{name} {:.0} %", percent(*ticks))).collect();
+        busiest.iter().take(NAMED).map(|(name, ticks)| format!("{name} {:.0} %", percent(*ticks))).collect();
     let share = sum as f64 / per_cpu;
     if share > OTHERS_SHARE_MAX {
         let cpus = after.cpus;

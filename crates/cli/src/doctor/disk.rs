@@ -23,11 +23,11 @@ const FSYNC_TIME_MAX: Duration = Duration::from_secs(1);
 /// No device that keeps data over a power cut answers faster.
 const TOO_FAST: Duration = Duration::from_micros(20);
 const SLOW: Duration = Duration::from_millis(20);
-/// A 99th percentile that is so many times the median counts as stalls.
+/// A 99th percentile above this many times the median counts as stalls.
 const UNEVEN: u32 = 20;
 
-/// Returns `path`, or the nearest existing path above it. That is a folder, or a file in the place
-/// of a folder.
+/// Returns `path`, or the nearest existing path above it. The result may be a file in the place of
+/// a folder.
 pub(crate) fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
@@ -111,9 +111,10 @@ pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
 pub(crate) fn measure_fsync(folder: &Path) -> std::io::Result<Vec<Duration>> {
     sweep(folder);
     let path = folder.join(format!("{FSYNC_FILE}{}", std::process::id()));
-    // The file keeps its name, because a filesystem may do less for a file without one.
+    // The file keeps its name while it is synced, because a filesystem may do less for a file
+    // without a name.
     let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-    // On a filesystem without locks, files of killed processes stay.
+    // On a filesystem without locks this fails, and files of killed processes stay.
     let _ = file.try_lock();
     let measured = fsyncs(&mut file);
     std::fs::remove_file(&path)?;
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_path_the_nearest_that_is_there_is_looked_at() {
+    fn the_nearest_existing_path_is_checked() {
         assert_eq!(existing(Path::new("/proc/not/there")), Path::new("/proc"));
         assert_eq!(existing(Path::new("/proc/version/there")), Path::new("/proc/version"));
     }
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn filesystems_that_do_not_keep_their_word_are_noted() {
+    fn filesystems_that_may_lose_synced_data_are_noted() {
         let info = |options: &str| {
             let line = format!("30 1 259:2 / /srv rw,noatime shared:1 - ext4 /dev/nvme0n1p2 {options}\n");
             let (_folder, files) = machine(&[("/proc/self/mountinfo", &line)]);

@@ -11,11 +11,12 @@ use crate::doctor::disk::at;
 use crate::doctor::{Finding, good, note, note_if};
 use crate::host::HostFiles;
 
-/// A timer that is later than this shows in loads with an arrival rate.
+/// A timer that is later than this distorts loads with an arrival rate.
 const LATE: Duration = Duration::from_micros(500);
 /// A client that takes longer than this to wake distorts the ratios of cheap statements.
 const SLOW_WAKE_UP: Duration = Duration::from_micros(50);
-/// Asynchronous IO requests that a few servers with many IO threads reserve.
+/// Fewest asynchronous IO requests that must be free. A few servers with many IO threads reserve as
+/// many.
 const AIO_LEFT_MIN: u64 = 20_000;
 /// The first kernel version with io_uring.
 const IO_URING_SINCE: (u32, u32) = (5, 1);
@@ -70,12 +71,12 @@ pub(crate) fn measure_wake_ups() -> std::io::Result<Vec<Duration>> {
             let at = Instant::now();
             waking.write_all(&[0]).map(|()| at)
         };
-        let asked = (0..COUNT).map(wake).collect::<std::io::Result<Vec<Instant>>>();
-        // The waiting thread ends with its socket, whatever happened.
+        let written = (0..COUNT).map(wake).collect::<std::io::Result<Vec<Instant>>>();
+        // Closing the socket ends the waiting thread, even after an error.
         drop(waking);
         let woken = woken.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let took = |(asked, woken): (Instant, Instant)| woken.saturating_duration_since(asked);
-        let mut all: Vec<Duration> = asked?.into_iter().zip(woken).map(took).collect();
+        let took = |(written, woken): (Instant, Instant)| woken.saturating_duration_since(written);
+        let mut all: Vec<Duration> = written?.into_iter().zip(woken).map(took).collect();
         all.sort_unstable();
         Ok(all)
     })

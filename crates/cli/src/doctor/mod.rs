@@ -72,14 +72,14 @@ fn machine(args: &DoctorArgs) -> Result<(), ExitError> {
 }
 
 /// Time for which other programs and steal are observed.
-const LOOK: Duration = Duration::from_secs(1);
+const OBSERVATION: Duration = Duration::from_secs(1);
 
 /// Returns all findings, including those that must be measured, which takes about three seconds.
-/// `data_dir` is where data would lie.
+/// `data_dir` is the folder in which data would lie.
 pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     let files = HostFiles::here();
     let before = cpu::ticks(&files);
-    std::thread::sleep(LOOK);
+    std::thread::sleep(OBSERVATION);
     let after = cpu::ticks(&files);
     let folder = existing(data_dir);
     let mut all = vec![check_build(cfg!(debug_assertions)).named("dbdyno")];
@@ -98,12 +98,13 @@ pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     all
 }
 
-/// Returns what can be read at once and belongs to the machine itself, for the start of a run.
+/// Returns the findings on the machine itself, which need no time to measure, for the start of a
+/// run.
 pub(crate) fn at_once(data_dir: &Path) -> Vec<Finding> {
     machine_findings(&HostFiles::here(), &existing(data_dir))
 }
 
-/// What a reader of a report may ask about the machine, in this order.
+/// Names of the findings that a report shows about the machine, in this order.
 const FACTS: [&str; 8] =
     ["physical cores", "SMT", "NUMA", "governor", "turbo", "virtualisation", "device", "filesystem"];
 
@@ -169,7 +170,7 @@ fn calibrations() -> Vec<ClientCalibration> {
     all.into_iter().filter(is_ours).collect()
 }
 
-/// Warns of what other programs do here. It is `None` while the machine is idle.
+/// Warns of other programs that use the CPUs. It is `None` while the machine is idle.
 pub(crate) fn busy() -> Option<String> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let found = cpu::load_average(&HostFiles::here(), cpus);

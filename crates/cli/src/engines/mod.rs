@@ -23,11 +23,12 @@ use slurm::Slurm;
 const HANDED_ON: [&str; 6] =
     ["DBDYNO_CPUS", "DBDYNO_RUNTIME", "DBDYNO_SERVERS", "SLURM_CONF", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
 
-/// Time that an engine's program has for its output. It may start an interpreter and contact other
-/// machines.
-const ANSWERS: Duration = Duration::from_secs(120);
-/// Bytes of output that are kept. They suffice for one line per machine of some ten thousand.
-const ANSWER_BYTES: usize = 4 << 20;
+/// Longest time that an engine's program takes to print its output. It may start an interpreter and
+/// contact other machines.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bytes of output that are kept. They suffice for one line per machine in a cluster of some ten
+/// thousand.
+const OUTPUT_BYTES: usize = 4 << 20;
 
 /// An engine, which places and starts tasks. Nothing that is measured goes through it.
 pub(crate) trait Launcher {
@@ -47,7 +48,7 @@ pub(crate) trait Launcher {
 /// output are the program's.
 pub(crate) type Starting = dyn Fn(&[&str]) -> Option<Vec<String>>;
 
-/// How an engine provides hosts, all at once and each for one agent.
+/// How an engine provides hosts. It provides all of them at once, and each is for one agent.
 pub(crate) struct Gang {
     /// The command that prints one line per host, `host KEY... ADDRESS`. It keeps all hosts until
     /// its standard input ends.
@@ -62,11 +63,11 @@ pub(crate) fn variables() -> Vec<(OsString, OsString)> {
     HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
 }
 
-/// Asks what [`Launcher::start`] has started to end. No one may have waited for it yet, because its
-/// process number could otherwise be another's.
+/// Asks a process that [`Launcher::start`] has started to end. No one may have waited for it yet,
+/// because another process could otherwise have its number.
 pub(crate) fn ask_to_end(child: &Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
-        // A failure means that it has just ended.
+        // A failure means that the process has just ended.
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
     }
 }
@@ -75,17 +76,17 @@ fn cannot_start(machine: &str, error: &dbdyno_db::server::Error) -> ExitError {
     ExitError::machine(format!("cannot start a task on {machine}: {error}"))
 }
 
-/// Returns dbdyno itself, which tasks and agents run: the file that it was started from. Where that
-/// file was replaced or removed meanwhile, the kernel still has the program, under a name that
-/// holds on this machine only.
+/// Returns the path of dbdyno itself, which tasks and agents run. It is the file that dbdyno was
+/// started from. Where that file was replaced or removed meanwhile, the kernel still has the
+/// program, under a path that is valid on this machine only.
 pub(crate) fn this_program() -> Result<PathBuf, ExitError> {
     let cannot = |error| ExitError::machine(format!("cannot find dbdyno itself: {error}"));
     let path = std::env::current_exe().map_err(cannot)?;
     Ok(still_there(path).unwrap_or_else(running_program))
 }
 
-/// Returns the content of the running program, whatever happened to its file. It is not
-/// `/proc/self`, because other processes read it.
+/// Returns a path to the content of the running program, whatever happened to its file. The path
+/// does not begin with `/proc/self`, because other processes read it.
 pub(crate) fn running_program() -> PathBuf {
     format!("/proc/{}/exe", std::process::id()).into()
 }
@@ -115,7 +116,7 @@ pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, ExitError> {
     })
 }
 
-/// Returns hosts of an engine that are provided all at once.
+/// Returns how an engine provides this number of hosts at once.
 pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, ExitError> {
     match on {
         On::Ray(address) => ray::gang(address.as_deref(), hosts),
@@ -125,7 +126,8 @@ pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, ExitError> {
 
 /// Returns what a program of an engine prints. The error is its message.
 fn printed(command: &mut Command) -> Result<String, String> {
-    let bounds = Bounds { limit: Some(ANSWERS), kept_bytes: ANSWER_BYTES, cancel: &AtomicBool::new(false) };
+    let bounds =
+        Bounds { limit: Some(OUTPUT_TIMEOUT), kept_bytes: OUTPUT_BYTES, cancel: &AtomicBool::new(false) };
     let output = output(command, &bounds).map_err(|error| error.to_string())?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),

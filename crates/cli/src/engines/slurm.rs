@@ -86,8 +86,9 @@ impl Launcher for Slurm {
     ) -> Result<Child, ExitError> {
         let SlurmNode { name, cpus } = &self.nodes[machine];
         let mut line: Vec<String> = SRUN.map(str::to_owned).to_vec();
-        // A step of an allocation would get only the CPUs that it asks for (`--exact`), so `gang`
-        // does not set this option.
+        // Each task is a job of its own, for which `--exclusive` means the whole node. For a step
+        // of an existing allocation it would mean only the CPUs that the step asks for (`--exact`),
+        // so the steps of [`gang`] do without it.
         line.extend(["--job-name=dbdyno", "--exclusive"].map(str::to_owned));
         line.extend([format!("--nodelist={name}"), format!("--cpus-per-task={cpus}")]);
         line.push(format!("--input={}", if is_piped { "all" } else { "none" }));

@@ -27,9 +27,10 @@ use crate::progress::Progress;
 use crate::time;
 use shipment::Shipment;
 
-/// A run ends when a block was lost this often, because then no machine is at fault.
+/// A run ends when one block was lost this many times, because the cause is then not one machine.
 const MOST_LOSSES: usize = 3;
 
+/// Time between two checks of the tasks.
 const POLL: Duration = Duration::from_millis(100);
 
 pub(crate) const FOLDER: &str = "fleet";
@@ -56,7 +57,7 @@ struct Machine {
     /// The machine rests until this moment.
     free_at: Instant,
     losses: usize,
-    /// Whether the machine lacks files that the run needs, so that they are sent to it.
+    /// Whether the machine lacks files that the run needs. They are then sent to it.
     lacks_files: bool,
     is_known: bool,
     /// Whether the machine is of another class than the first one and gets no block.
@@ -89,7 +90,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
 }
 
 /// Returns a plan for a fleet, if the plan is fit for one. Its files get paths without links and
-/// `..`, because such paths lead elsewhere on another machine.
+/// `..`, because these may lead elsewhere on another machine.
 pub(crate) fn fitted(mut plan: Plan) -> Result<Plan, ExitError> {
     check(&plan)?;
     each_file(&mut plan, |path| {
@@ -114,8 +115,8 @@ impl Fleet<'_> {
         Ok(tally)
     }
 
-    /// Removes what killed tasks have left, because all have ended. Slurm kills the tasks of an
-    /// interrupted run.
+    /// Removes the data that killed tasks have left. Slurm kills the tasks of an interrupted run.
+    /// All tasks have ended when this is called.
     fn remove_data(&self) {
         let tasks = std::fs::read_dir(self.writer.dir().join(FOLDER)).into_iter().flatten().flatten();
         for task in tasks.filter(|_| !self.plan.host.keep_data) {
@@ -128,18 +129,19 @@ impl Fleet<'_> {
     fn all(&mut self, cells: &[CellId], tally: &mut RunTally) -> Result<(), ExitError> {
         let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(Machine::new).collect();
         let shipment = self.shipment(&mut machines)?.map(Arc::new);
-        self.walk(&mut machines, shipment.as_ref(), cells, tally)?;
+        self.run_blocks(&mut machines, shipment.as_ref(), cells, tally)?;
         while !self.cancelled() {
             let most = machines.iter().filter(|machine| !machine.is_refused).count();
             let spent = Duration::from_micros(self.spent_us);
             let next = further_blocks(self.plan, &mut self.writer, &mut self.progress, spent, most)?;
             let Some((cells, _)) = next else { break };
-            self.walk(&mut machines, shipment.as_ref(), &cells, tally)?;
+            self.run_blocks(&mut machines, shipment.as_ref(), &cells, tally)?;
         }
         Ok(())
     }
 
-    fn walk(
+    /// Runs the blocks of `cells` on free machines until all have ended. Lost blocks run again.
+    fn run_blocks(
         &mut self,
         machines: &mut [Machine],
         shipment: Option<&Arc<Shipment>>,
@@ -187,8 +189,8 @@ impl Fleet<'_> {
         }
     }
 
-    /// Handles a task that has ended. `Some` says that the run ends, because its block was lost too
-    /// often.
+    /// Handles a task that has ended. `Some` says that the run ends, because the task's block was
+    /// lost too often.
     fn settle(
         &mut self,
         machine: &mut Machine,
@@ -271,7 +273,8 @@ pub(crate) fn first_measured(dir: &Path) -> Option<(String, MachineClass)> {
     Run::outline(dir).ok()?.events.into_iter().find_map(measured)
 }
 
-/// Says why a run ends before all of its blocks are measured.
+/// Returns the error of a run that ends before all of its blocks are measured, because no machine
+/// is left for them.
 fn none_is_left() -> ExitError {
     let what = "no machine has the class of the first block's machine";
     let advice = format!("go on with such machines, or start a new run with {HOW_TO_ALLOW}");
@@ -279,8 +282,8 @@ fn none_is_left() -> ExitError {
 }
 
 impl Fleet<'_> {
-    /// Reads once what a machine is, as soon as its task has written that down. A machine of
-    /// another class is reported, and its task ends.
+    /// Reads the class of a machine once, as soon as its task has recorded it. A machine of another
+    /// class is reported, and its task ends unless the plan allows such machines.
     fn look_at(&mut self, machine: &mut Machine) -> Result<(), ExitError> {
         let Some(task) = machine.task.as_ref().filter(|_| !machine.is_known) else { return Ok(()) };
         let Ok(begun) = Run::outline(&task.dir) else { return Ok(()) };
@@ -320,7 +323,7 @@ struct BlockTask {
     dir: PathBuf,
     log: PathBuf,
     child: Child,
-    /// The thread that brings files to its machine, and records back.
+    /// The thread that sends files to the task's machine, and brings its records back.
     courier: Option<JoinHandle<io::Result<()>>>,
     lost: Option<io::Error>,
     started: Instant,
@@ -328,7 +331,7 @@ struct BlockTask {
 }
 
 impl BlockTask {
-    /// Starts the task of `block` of a run (directory and name) on a machine.
+    /// Starts the task for one block on a machine. The run is given by its directory and its id.
     fn start(
         launcher: &dyn Launcher,
         machine: usize,
@@ -366,8 +369,8 @@ impl BlockTask {
         Ok(Self { block, dir, name, log, child, courier, lost: None, started, status: None })
     }
 
-    /// Looks whether the task has ended. A process that cannot be checked counts as running, and
-    /// its end shows at the next look.
+    /// Checks whether the task has ended. A process that cannot be checked counts as running, and
+    /// its end shows at the next check.
     fn look(&mut self) {
         let has_records = self.courier.as_ref().is_none_or(JoinHandle::is_finished);
         self.status = has_records.then(|| self.child.try_wait().ok().flatten()).flatten();
@@ -438,7 +441,8 @@ impl Fleet<'_> {
         let (at, machine) = (time::now(), machine.to_owned());
         let took = time::about(std::time::Duration::from_micros(self.spent_us - before_us));
         self.progress.line(&format!("block {} on {machine}: {took}", task.block));
-        // This comes before the cells, so that a block in the record always has its machine.
+        // This event comes before the cells' records, so that a block in the record always has its
+        // machine.
         self.writer.event(&RunEvent::BlockMeasured {
             at,
             block: task.block,
@@ -506,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_loses_blocks_is_passed_over_until_all_have() {
+    fn a_machine_that_loses_blocks_is_passed_over_until_all_have_lost_as_many() {
         let machine = |losses| Machine { losses, ..Machine::new(String::new()) };
         let next = |losses: &[usize]| next(&losses.iter().map(|losses| machine(*losses)).collect::<Vec<_>>());
         assert_eq!([next(&[0, 0]), next(&[1, 0]), next(&[1, 1])], [Some(0), Some(1), Some(0)]);

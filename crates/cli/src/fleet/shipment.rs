@@ -20,7 +20,8 @@ use crate::engines::{ask_to_end, running_program, this_program};
 use crate::exit::ExitError;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
-/// Time in which a free machine answers. One that does not is sent the files.
+/// Longest wait for a machine's answer whether it has the files. One that does not answer is sent
+/// them.
 const PROBE: Duration = Duration::from_secs(60);
 
 /// Shell command that tests whether a machine has all files that its arguments name.
@@ -153,8 +154,9 @@ impl Fleet<'_> {
         for (machine, mut child) in machines.iter_mut().zip(asked) {
             match child.try_wait() {
                 Ok(Some(status)) => machine.lacks_files = is_replaced || !status.success(),
-                // A machine that did not answer is sent the files. A task with files also runs where
-                // the machine has them, but a task without files fails where they are missing.
+                // A machine that did not answer is sent the files. A task with files also runs
+                // where the machine has them, but a task without files fails where they are
+                // missing.
                 _ => {
                     machine.lacks_files = true;
                     ask_to_end(&child);
@@ -318,8 +320,8 @@ mod tests {
         assert!(same, "the content is that of the program that runs");
     }
 
-    /// Makes files to send, the folder `run`, and the machine's folder `cache`. The task's records
-    /// are what it has found.
+    /// Makes files to send, the folder `run`, and the machine's folder `cache`. The task's record
+    /// is the content of the files that it has found.
     fn desk() -> (tempfile::TempDir, Shipment) {
         let desk = tempfile::tempdir().unwrap();
         let path = |name: &str| desk.path().join(name);
@@ -378,7 +380,7 @@ mod tests {
         let names: BTreeSet<_> = kept.iter().filter_map(|(name, _)| name.to_str()).collect();
         let hashes = shipment.0.iter().map(|archive| archive.hash.as_str());
         assert_eq!(names, hashes.chain(["tasks", "tasks.lock"]).collect::<BTreeSet<_>>());
-        // What has been sent is not requested again.
+        // The machine does not request again what it has been sent, so the sources may go.
         for name in ["dbdyno", "c.toml", "build/mysqld"] {
             std::fs::remove_file(desk.join(name)).unwrap();
         }

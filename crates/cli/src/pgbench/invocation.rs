@@ -29,7 +29,7 @@ pub(super) struct PgbenchInvocation {
     pub(super) scale: Option<u32>,
     pub(super) seed: u64,
     pub(super) latency_limit: Option<Duration>,
-    /// How often a transaction is tried. 0 means as often as there is time for.
+    /// Highest number of tries per transaction. 0 means as many as there is time for.
     pub(super) tries: u32,
     pub(super) failures_detailed: bool,
     pub(super) verbose_errors: bool,
@@ -107,8 +107,8 @@ impl PgbenchInvocation {
     }
 }
 
-/// Sets the login timeout. libpq waits for ever unless PGCONNECT_TIMEOUT says for how many seconds.
-/// dbdyno takes a plan's default instead.
+/// Sets the login timeout to the seconds in `PGCONNECT_TIMEOUT`. Without it libpq waits for ever,
+/// but dbdyno takes a plan's default.
 fn opening() -> Result<Opening, String> {
     const VARIABLE: &str = "PGCONNECT_TIMEOUT";
     let mut load = Load::default();
@@ -140,7 +140,7 @@ fn partition_method(line: &PgbenchCommandLine) -> Result<PartitionMethod, String
     method.map_err(|_| format!("--partition-method is {word}, but must be range or hash"))
 }
 
-/// Reads what `-l` asks for. The other options of the log need it.
+/// Reads what `-l` asks for. The other options of the log are refused without it.
 fn log(line: &PgbenchCommandLine) -> Result<Option<LogOptions>, String> {
     let options = ["aggregate-interval", "log-prefix", "sampling-rate"];
     let alone = options.into_iter().find(|name| !line.has("log") && line.has(name));
@@ -247,7 +247,7 @@ fn login(line: &PgbenchCommandLine) -> Result<Login, String> {
 enum Use {
     Flag,
     Value,
-    /// The option takes a value and may come several times, or it is one of the scripts.
+    /// The option takes a value and may come several times: it names a script or sets a variable.
     Script,
     /// The option stands for one of pgbench's own scripts, at its place among the others.
     Builtin(&'static str),

@@ -100,7 +100,7 @@ pub(super) struct Watch {
     logs: Option<Logs>,
     /// Whether errors are printed.
     is_verbose: bool,
-    /// How often a transaction is tried. 0 means as often as there is time for.
+    /// Highest number of tries per transaction. 0 means as many as there is time for.
     tries: u32,
     latency_limit: Option<Duration>,
 }
@@ -132,8 +132,8 @@ impl Watch {
         self.logs.as_ref().map_or(Ok(()), |logs| logs.finish(SystemTime::now()))
     }
 
-    /// Writes the two messages of `--verbose-errors`.
-    fn said(&self, attempt: &Attempt<'_>) -> [String; 2] {
+    /// Returns the two messages of `--verbose-errors`.
+    fn verbose_messages(&self, attempt: &Attempt<'_>) -> [String; 2] {
         let Attempt { client, script, command, tries, message, .. } = attempt;
         let what = if attempt.is_repeated {
             "repeats the transaction after the error"
@@ -160,7 +160,7 @@ impl Listener for Watch {
     fn failed(&self, attempt: &Attempt<'_>) {
         self.tally().failed(attempt);
         if self.is_verbose && !attempt.is_fatal {
-            self.said(attempt).iter().for_each(|line| terminal::note(line));
+            self.verbose_messages(attempt).iter().for_each(|line| terminal::note(line));
         }
     }
 
@@ -181,7 +181,7 @@ impl Listener for Watch {
     }
 }
 
-/// The stream of random numbers that decide which transactions have a line. Transactions use other
+/// Number of the random stream that decides which transactions have a line. Transactions use other
 /// streams.
 const SAMPLES: u32 = u32::MAX;
 
@@ -207,7 +207,8 @@ struct Format {
     is_detailed: bool,
 }
 
-/// One log file per thread, as pgbench has. Clients are divided between the threads as there.
+/// The log files, one per thread, as pgbench has them. Clients are divided between the threads as
+/// in pgbench.
 pub(super) struct Logs {
     files: Vec<Mutex<LogFile>>,
     of_client: Vec<usize>,
@@ -216,7 +217,7 @@ pub(super) struct Logs {
 
 struct LogFile {
     out: Box<dyn Write + Send>,
-    /// When the interval began, since 1970. It is set once the clock runs.
+    /// When the interval began, since 1970, and its figures. It is `None` until the clock runs.
     interval: Option<(Duration, LogInterval)>,
     /// The error of the first line that could not be written.
     failure: Option<Error>,
@@ -285,7 +286,7 @@ impl Logs {
         }
     }
 
-    /// Writes a line for a skipped transaction, or counts it where lines are of intervals.
+    /// Writes one line per skipped transaction, or counts them where each line is an interval.
     pub(super) fn skip(&self, skipped: &Skipped, now: SystemTime) {
         if let Some(mut file) = self.file(skipped.client) {
             file.skip(skipped, &self.format, since_1970(now));
@@ -446,7 +447,8 @@ impl LogInterval {
         }
     }
 
-    /// Writes all columns in each run. Columns that were not asked for are 0.
+    /// Writes the line of an interval. It has all columns in each run, and those that were not
+    /// asked for are 0.
     fn line(&self, from_s: u64, format: &Format) -> String {
         let lag = if format.has_rate { self.lag } else { LogFigures::default() };
         let shown = |is_shown: bool, count: u64| if is_shown { count } else { 0 };
@@ -510,11 +512,11 @@ mod tests {
     fn verbose_messages_say_what_becomes_of_the_transaction() {
         let mut watch =
             Watch { tally: Mutex::default(), logs: None, is_verbose: true, tries: 3, latency_limit: None };
-        insta::assert_snapshot!(watch.said(&attempt(true)).join("\n"), @r"
+        insta::assert_snapshot!(watch.verbose_messages(&attempt(true)).join("\n"), @r"
         client 3 got an error in command 2 (SQL) of script 1; could not serialize
         client 3 repeats the transaction after the error (try 1/3)
         ");
         (watch.tries, watch.latency_limit) = (0, Some(Duration::from_millis(20)));
-        insta::assert_snapshot!(watch.said(&attempt(false))[1], @"client 3 ends the failed transaction (try 1, 25.000% of the maximum time of tries was used)");
+        insta::assert_snapshot!(watch.verbose_messages(&attempt(false))[1], @"client 3 ends the failed transaction (try 1, 25.000% of the maximum time of tries was used)");
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
     }
 }
 
-/// Gives the same mistake pgbench's exit status.
+/// Gives an error from before the run the exit status that pgbench has for it.
 fn as_static(error: ExitError) -> ExitError {
     ExitError { code: STATIC, ..error }
 }
@@ -86,7 +86,7 @@ fn initialize(invocation: &PgbenchInvocation, workload: &Pgbench) -> Result<(), 
         Threads::default(),
         (&invocation.opening, invocation.seed),
         None,
-        &mut Nothing,
+        &mut SilentObserver,
     )?;
     if end.outcome != Outcome::Completed {
         return Err(wrong(reason(&end)));
@@ -99,10 +99,10 @@ fn reason(end: &StepEnd) -> &str {
     end.message.as_deref().unwrap_or("the run did not complete")
 }
 
-/// A listener for a load, which prints nothing while it runs.
-struct Nothing;
+/// An observer of a load that prints nothing while the load runs.
+struct SilentObserver;
 
-impl Observer for Nothing {}
+impl Observer for SilentObserver {}
 
 fn measure(invocation: &PgbenchInvocation, mut workload: Pgbench, watch: &Watch) -> Result<(), ExitError> {
     terminal::note(&format!("setting random seed to {}", invocation.seed));

@@ -51,7 +51,7 @@ pub(super) struct PgbenchReport<'a> {
     pub(super) took: Took,
 }
 
-/// Writes a percentage. Without a whole it is no number, which is written in pgbench's words.
+/// Writes a percentage. Where `of` is 0 it is `NaN`, as in pgbench.
 fn percent(part: u64, of: u64) -> String {
     percent_of(part, of, 3)
 }
@@ -80,7 +80,7 @@ pub(super) fn progress(
     let failed = troubles.failed();
     let mut line =
         format!("progress: {at} s, {rate:.1} tps, lat {mean:.3} ms stddev {spread:.3}, {failed} failed");
-    // Writing to a text cannot fail.
+    // Writing to a String cannot fail.
     if !invocation.options.rates.is_empty() {
         let _ = write!(line, ", lag {:.3} ms", counts.lag_ms());
         if invocation.latency_limit.is_some() {
@@ -256,7 +256,7 @@ impl PgbenchReport<'_> {
     }
 }
 
-/// Writes mean and standard deviation, if anything was done.
+/// Writes mean and standard deviation in one line, if anything was done.
 fn spread(what: &str, done: u64, times: &ResponseTimes, line: &mut impl FnMut(String)) {
     if done > 0 {
         line(format!("{what} average = {:.3} ms", times.0.mean() / 1e3));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_is_in_no_rate_and_no_share_of_what_was_done() {
+    fn skipped_transactions_count_in_no_rate_and_no_share_of_those_done() {
         let skipped = Troubles { skipped: 60, ..Troubles::default() };
         let text = report("-U any -T 2 -R 50 -L 10", 40, skipped);
         for line in [

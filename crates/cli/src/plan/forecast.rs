@@ -27,8 +27,8 @@ use crate::{files, host, terminal, time};
 
 /// Name of the work that brings a server to rest.
 const SETTLE: &str = "cleanup";
-/// Version of the file's schema, and of the shipped figures that its times are compared with. It
-/// must be raised with either. A file of another version counts as absent and is written again.
+/// Version of the file's schema, and of the shipped figures that its times are compared with. A
+/// change of either must raise it. A file of another version counts as absent and is written again.
 const FORMAT: u32 = 2;
 /// Number of entries that are kept, which are the newest.
 const MOST: usize = 1_000;
@@ -85,7 +85,8 @@ pub(crate) fn remember(run: &Run) {
 fn stored(run: &Run) -> Result<Vec<StoredCell>, ExitError> {
     let manifest: &Manifest = &run.manifest;
     let plan = of_record(&manifest.plan)?;
-    // Cells that alternate share their time, and those of a fleet ran on several machines.
+    // The time of cells that alternate, that several client hosts loaded, or that a fleet ran says
+    // little about a plan on this host alone.
     let shares_time = plan.design == Design::Alternate || plan.clients.is_some();
     if shares_time || run.events.iter().any(is_of_a_fleet) {
         return Ok(Vec::new());
@@ -150,15 +151,15 @@ fn path() -> Option<PathBuf> {
 /// Loads and writes that take less than this keep their sizes.
 const MIN_WORK: Duration = Duration::from_secs(5);
 
-/// Lengths in seconds of the steps that a plan of a limited time may have.
+/// Lengths in seconds that the steps of a plan with limited time may have.
 const LENGTHS: [u64; 11] = [600, 300, 120, 60, 30, 20, 10, 5, 3, 2, 1];
 
 /// Sizes that were chosen, by option.
 pub(crate) type Sizes = Vec<(String, Value)>;
 
-/// Sets the sizes of the plan's one workload that the plan does not name, where the defaults take
-/// longer to load and to write than a step takes. It uses the shipped figures for one CPU. Therefore
-/// the same flags give the same sizes on every machine, whatever ran there before.
+/// Shrinks the sizes of the plan's one workload where loading and writing take longer than the
+/// measured steps. Sizes that the plan names stay. It uses the shipped figures for one CPU, so the
+/// same flags give the same sizes on every machine, whatever ran there before.
 pub(crate) fn fit_sizes(plan: &mut Table, overrides: &[(String, String)]) -> Result<Sizes, ExitError> {
     let measured = |cell: &CellEstimate| -> Duration { cell.steps.iter().map(|step| step.length).sum() };
     fit_within(plan, overrides, &|cell| measured(cell).max(MIN_WORK))
@@ -197,8 +198,8 @@ fn fit_within(
     Ok(Vec::new())
 }
 
-/// Chooses the length of steps, and the sizes, of the plan's one workload. The whole plan then
-/// takes `limit` at most on this machine, or as little as possible.
+/// Chooses the length of steps and the sizes of the plan's one workload. The whole plan then takes
+/// at most `limit` on this machine, or as little as possible.
 pub(crate) fn fit_whole(plan: &mut Table, limit: Duration) -> Result<(), ExitError> {
     let Some((workload, _)) = the_workload(plan) else { return Ok(()) };
     let times = marked(&workload, STEP_TIME);
@@ -229,7 +230,7 @@ pub(crate) fn whole_estimate(plan: &Table) -> Result<Estimate, ExitError> {
     Ok(of(&plan))
 }
 
-/// Writes what a plan takes in all, for the user to see before it begins.
+/// Writes the time and disk space that a plan takes, for the user to see before it begins.
 pub(crate) fn in_all(estimate: &Estimate) -> String {
     let disk = estimate.peak_disk_bytes.max(estimate.address_disk_bytes.unwrap_or(0));
     format!("about {} in all, and at most {} of disk", time::about(estimate.duration), time::bytes(disk))
@@ -263,6 +264,7 @@ fn work(cell: &CellEstimate) -> Duration {
     cell.steps.iter().filter(|step| step.name != "prepare").map(|step| step.guessed()).sum()
 }
 
+/// Smallest factor by which sizes shrink.
 const MIN_FACTOR: f64 = 1e-6;
 
 /// Returns 1, 1/2, 1/5, 1/10 and so on.
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn short_steps_load_few_rows_and_what_is_said_stays() {
+    fn short_steps_load_few_rows_and_sizes_that_are_set_stay() {
         let short = || plan("sqlite", "insert-benchmark", "read_write_time = \"1s\"");
         let mut sized = short();
         assert!(!fitted(&mut sized, &[]).is_empty());
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_round_and_never_nothing() {
+    fn sizes_are_round_and_never_zero() {
         assert_eq!(scaled(&Value::Integer(10_000_000), 0.002), Value::Integer(20_000));
         assert_eq!(scaled(&Value::Integer(3), 1e-3), Value::Integer(1));
         assert_eq!(scaled(&Value::Float(1.0), 1e-6), Value::Float(0.01));

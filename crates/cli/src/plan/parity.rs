@@ -1,5 +1,5 @@
-//! Compares the variants' settings before a run (parity). It predicts them from the configurations,
-//! and from what the builds answered when they were got.
+//! Compares the variants' settings before a run (parity). It predicts the settings from the
+//! configurations, and from what the builds answered when they were got.
 
 use std::path::Path;
 
@@ -113,7 +113,7 @@ fn predicted(
         external,
         ..VariantInfo::default()
     };
-    // A look at a plan connects to no server.
+    // A prediction connects to no server, so nothing is known of one at an address.
     if VariantKind::of(variant).is_address() {
         wrong.extend(check_login(plan, variant).err());
         return Ok((bare(true), None));

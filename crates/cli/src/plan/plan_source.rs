@@ -93,8 +93,8 @@ pub(crate) fn table(spelt: &Spelt) -> Result<Table, ExitError> {
     Ok(plan_of(variants, workload, options))
 }
 
-/// Names what `--time` sets. A workload without such an option gets `time`, which the plan's check
-/// refuses.
+/// Returns the options that `--time` sets. A workload without such an option gets `time`, which the
+/// plan's check refuses.
 fn times_of(workload: &str) -> Vec<String> {
     let times = marked(workload, STEP_TIME);
     if times.is_empty() { vec!["time".to_owned()] } else { times }
@@ -119,8 +119,8 @@ pub(crate) fn plan_of(variants: Vec<Value>, workload: &str, options: Table) -> T
     plan
 }
 
-/// Lays --set, --blocks and similar flags over `table`, so that the saved plan is the plan that
-/// ran.
+/// Applies `--set`, `--blocks` and similar flags to `table`, so that the saved plan is the plan
+/// that ran.
 fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Table, ExitError> {
     for (key, text) in overrides {
         if key.starts_with("variant.") {
@@ -135,7 +135,7 @@ fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Ta
             let inner = place.entry(folder).or_insert_with(|| Table::new().into());
             match inner {
                 Value::Table(inner) => place = inner,
-                // The plan was refused for this key.
+                // Parsing has already refused the plan for this key.
                 _ => return Ok(table),
             }
         }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_a_plan() {
+    fn flags_make_a_plan() {
         let flags = ["--server", "mysql-5.7.22", "--server", "mysql-8.0.31", "--workload", "oltp"];
         let more = ["--test", "point-select", "--connections", "1,16", "--time", "30s"];
         insta::assert_snapshot!(text_of(&[&flags[..], &more[..]].concat()), @r#"

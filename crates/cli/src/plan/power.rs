@@ -19,27 +19,28 @@ use crate::args::PlanArgs;
 use crate::exit::ExitError;
 use crate::{files, terminal};
 
-/// Noises that are shown when nothing is known. 1 % is usual for a quiet machine.
+/// Assumed noises that are shown when no noise is known. 1 % is usual for a quiet machine.
 const ASSUMED: [f64; 4] = [0.005, 0.01, 0.02, 0.05];
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Power {
     pub(crate) blocks: u32,
-    /// Blocks that fit into the plan's budget. They detect what `blocks` of them would detect if
-    /// their number had been fixed.
+    /// Highest number of blocks that fit into the plan's budget. Interim analyses cost power, so
+    /// they detect only as much as a fixed number of `blocks`. It is `None` for a plan without a
+    /// budget.
     pub(crate) most_blocks: Option<u32>,
-    /// Steps that can have a verdict × variants other than the base. These comparisons are judged
-    /// together.
+    /// Number of comparisons, which are judged together: the steps that can have a verdict, times
+    /// the variants other than the base.
     pub(crate) comparisons: usize,
-    /// Difference that blocks are counted for, as a fraction. `None` stands for twice the margin of
-    /// each step.
+    /// Difference that is to be detected, as a fraction. `None` stands for twice the margin of each
+    /// step.
     pub(crate) wanted: Option<f64>,
-    /// Where the noise is from, in words. It is `None` when the noise is not known.
+    /// The runs that the noise comes from, in words. It is `None` when the noise is not known.
     pub(crate) noise_from: Option<String>,
     /// The plan's steps that can have a verdict. Warm-ups, and loads of the first block alone, have
     /// none.
     pub(crate) steps: Vec<StepPower>,
-    /// Power by assumed noise, when none is known.
+    /// What the plan can detect for each noise in [`ASSUMED`], when no noise is known.
     pub(crate) assumed: Vec<StepPower>,
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn remember(manifest: &Manifest, findings: &Findings) {
 /// Where the noise of a plan's steps comes from: one run, or all remembered runs of this host.
 struct NoiseEstimate {
     steps: Vec<StepNoise>,
-    /// The runs that it comes from, in words.
+    /// The runs that the noise comes from, in words.
     from: String,
 }
 
@@ -147,7 +148,7 @@ fn part(noise: &StepNoise) -> (f64, u32) {
     (noise.deviation, noise.degrees)
 }
 
-/// Returns the noise of the run in `dir`, for the plan of `manifest`.
+/// Returns the noise of the run in `dir`, for the plan that `manifest` describes.
 fn of_run(dir: &Path, manifest: &Manifest) -> Result<NoiseEstimate, ExitError> {
     let run = Run::open(dir)?;
     let steps = noise(&analyse(&run));
@@ -414,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_noise_of_an_a_a_goes_before_that_of_ratios() {
+    fn the_noise_of_a_control_is_preferred_to_that_of_ratios() {
         let noise = |deviation, control| StepNoise {
             workload: "oltp".to_owned(),
             step: "load".to_owned(),
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_of_known_noise_shows_what_each_step_can_tell() {
+    fn a_plan_of_known_noise_shows_what_each_step_can_detect() {
         let power = Power {
             most_blocks: None,
             blocks: 5,

@@ -1,8 +1,8 @@
 //! Prepares a plan's variants: it opens builds, renders configs, reads option files and tries
-//! logins. All that can be refused is refused here, before anything runs and not after an hour.
+//! logins. What can be refused is refused here, before anything runs.
 //!
-//! A login decides how connections to a variant's server are opened: its address, the user, TLS
-//! with its keys, and the time limits. The manifest of a run says what was prepared: the plan, the
+//! A login says how connections to a variant's server are opened: its address, the user, TLS with
+//! its keys, and the time limits. The manifest of a run records what was prepared: the plan, the
 //! program, the host, the variants and the cells.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,8 @@ pub(crate) struct PreparedVariant {
     pub(crate) info: VariantInfo,
     /// How connections to it are opened.
     pub(crate) connection_settings: ConnectionSettings,
-    /// How intents that are no setting were applied, and what the variant's own settings change.
+    /// How intents without a setting of their own were applied, and what the variant's own settings
+    /// change.
     pub(crate) notes: Vec<String>,
     pub(crate) source: ServerSource,
 }
@@ -101,8 +102,8 @@ pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<PreparedVari
     for variant in &plan.variants {
         match prepare_one(plan, variant, runtime) {
             Ok(prepared) => all.push(prepared),
-            // The servers of other variants may be missing too. A mistake in the plan itself is
-            // reported first.
+            // A missing server does not end the loop, because those of other variants may be
+            // missing too. A mistake in the plan itself is reported first.
             Err(ended) if ended.code == SERVER && !VariantKind::of(variant).is_address() => wrong.push(ended),
             Err(ended) => return Err(ended),
         }
@@ -268,7 +269,7 @@ fn indented(title: &str, text: &str) -> String {
 /// What is known of a variant's config before its server is asked.
 pub(crate) enum Predicted {
     Config(Rendered),
-    /// Nothing is known of the server, for this reason, which is a sentence.
+    /// Nothing is known of the server. The text is a sentence that says why.
     UnknownServer(String),
 }
 
@@ -279,7 +280,8 @@ pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> 
     let predicted = match &variant.config {
         Some(_) if kind.is_embedded() => Predicted::Config(embedded_config(variant)?),
         Some(asked) if kind.is_started() => {
-            // This comes before the build is opened, because opening runs its program.
+            // A mistake in the intents is reported before the build is opened, because opening it
+            // runs its program.
             intents(asked)?;
             match (build(variant), server_by_name(variant)) {
                 (Ok(base), _) => Predicted::Config(config(variant, &base)?),
@@ -308,8 +310,8 @@ fn server_by_name(variant: &Variant) -> Option<ConfigServer> {
 }
 
 /// Returns the size of the server's own page cache by variant, where that is known to be the only
-/// one. Forecasts are made often, so a server's program runs only where the name does not say what
-/// it is.
+/// cache. Forecasts are made often, so a server's program runs only where the server's name does
+/// not say which version it is.
 pub(crate) fn only_cache_bytes(plan: &Plan) -> BTreeMap<String, u64> {
     let of = |variant: &Variant| {
         let bytes = intents(variant.config.as_ref()?).ok()?.bytes("buffer_pool")?;
@@ -330,7 +332,7 @@ fn check_options(variant: &Variant, family: Family) -> Result<(), String> {
     problem.map_or(Ok(()), |(_, message)| Err(format!("it {message}")))
 }
 
-/// Refuses a server that would take fewer connections than the plan opens. A value that is no
+/// Refuses a server that would take fewer connections than the plan opens. A value that is not a
 /// number is left to the server.
 fn check_connections(plan: &Plan, variant: &Variant, base: &Base, config: &Rendered) -> Result<(), String> {
     const OPTION: &str = "max_connections";
@@ -368,8 +370,8 @@ fn check_connections(plan: &Plan, variant: &Variant, base: &Base, config: &Rende
     }
 }
 
-/// Refuses an engine that the build is known not to have. The answer from when the build was got or
-/// added decides. It warns of an engine that the build is not known to have.
+/// Refuses an engine that the build is known not to have, because it did not name the engine when
+/// it was got or added. It warns of an engine that the build is not known to have.
 fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Option<String>, String> {
     let (Some(engine), Some(built_in)) = (engine_of(variant), base.family.built_in_engines(base)) else {
         return Ok(None);
@@ -396,14 +398,14 @@ fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Opt
 const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
                           or set load_method = \"insert\" where the workload has that option";
 
-/// Logs in to an address and makes sure that dbdyno owns its database, unless nothing will be
-/// filled.
+/// Logs in to an address and makes sure that dbdyno owns its database, unless the plan only uses
+/// existing tables.
 pub(crate) fn log_in(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<DatabaseServer, ExitError> {
     let (family, options, database) = login(plan, variant)?;
     let mut database_server =
         family.address(options.clone()).database_server(&family.facts().engine_of(variant), false);
     runtime.block_on(async {
-        // Existing tables must be there, and their database stays with its owner.
+        // The database of existing tables stays with its owner.
         let is_ours = !plan.workload.use_existing_tables();
         if is_ours {
             family.take_ownership(&options, &database).await.map_err(ExitError::server)?;
@@ -474,8 +476,8 @@ fn connection_settings_at_address(
     connection_settings(plan, variant, Family::of(address.family), tls).map_err(ExitError::usage)
 }
 
-/// Turns the plan's connection settings into the driver's, with the result of those on TLS. It
-/// reads the files that they name.
+/// Turns the plan's connection settings into the driver's. `tls` is what its settings for TLS have
+/// become.
 pub(crate) fn connection_settings(
     plan: &Plan,
     variant: &Variant,
@@ -486,8 +488,8 @@ pub(crate) fn connection_settings(
     Ok(ConnectionSettings { tls, limits: time_limits(plan), ..connection_settings })
 }
 
-/// Returns how long sessions wait for their server. Small queries get a minute at most and a second
-/// at least, because their time does not depend on the data.
+/// Returns how long sessions wait for their server. Small queries get the plan's time limit, but a
+/// minute at most and a second at least, because their time does not depend on the data.
 fn time_limits(plan: &Plan) -> TimeLimits {
     let default = TimeLimits::default();
     let least = Duration::from_secs(1);
@@ -525,7 +527,8 @@ pub(crate) fn tls_of_started(
     }
 }
 
-/// Warns of a server that is none of the products: it says which one it is, and what it cannot do.
+/// Warns of a server that is not one of the known products. The warning says which one it is, and
+/// what it cannot do.
 fn foreign_warning(variant: &str, database_server: &DatabaseServer) -> Option<String> {
     let foreign = database_server.capabilities.foreign.as_ref().filter(|foreign| !foreign.is_programmed)?;
     let mut text = format!(
@@ -539,8 +542,8 @@ fn foreign_warning(variant: &str, database_server: &DatabaseServer) -> Option<St
     Some(text)
 }
 
-/// Refuses a server that takes fewer connections than the plan opens, or no rows in the form in
-/// which the plan sends them.
+/// Refuses a server that takes fewer connections than the plan opens, that prepares no statements
+/// where the plan needs them, or that does not take rows in the form in which the plan sends them.
 async fn check_room(plan: &Plan, database_server: &DatabaseServer) -> Result<(), ExitError> {
     if !database_server.capabilities.prepares()
         && let Some((workload, _)) = plan.workload.iter().find(|(_, options)| options.needs().prepares)

@@ -25,7 +25,8 @@ pub(super) struct SysbenchInvocation {
     pub(super) histogram: bool,
     pub(super) seed: u64,
     pub(super) opening: Opening,
-    /// How long after its time a run is cut off, if that is sooner than a plan's step would be.
+    /// Time after its planned end at which a run is cut off, if that is sooner than for a plan's
+    /// step.
     pub(super) forced_shutdown: Option<Duration>,
 }
 
@@ -66,7 +67,7 @@ impl SysbenchInvocation {
         if rate > 0 {
             (options.arrivals, options.rates) = (OltpArrivals::Poisson, vec![rate]);
         }
-        draws(line, &mut options)?;
+        random_options(line, &mut options)?;
         let shutdown = line.text("forced_shutdown").filter(|text| *text != "off");
         let opening = opening(line)?;
         let engine = line.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
@@ -87,7 +88,7 @@ impl SysbenchInvocation {
     }
 }
 
-/// Sets the login timeout. sysbench's default equals a plan's, half a minute.
+/// Sets the login timeout. sysbench's default is the same as a plan's.
 fn opening(line: &SysbenchCommandLine) -> Result<Opening, String> {
     let load = Load::default();
     let login_timeout = match line.number(&["thread_init_timeout"], load.login_timeout.0.as_secs())? {
@@ -97,7 +98,8 @@ fn opening(line: &SysbenchCommandLine) -> Result<Opening, String> {
     Ok(Opening { load: Load { login_timeout, ..load }, login_key: "--thread-init-timeout" })
 }
 
-fn draws(line: &SysbenchCommandLine, options: &mut Options) -> Result<(), String> {
+/// Sets the options of the random distribution.
+fn random_options(line: &SysbenchCommandLine, options: &mut Options) -> Result<(), String> {
     options.rand_type = match line.text("rand_type") {
         None | Some("uniform") => Distribution::Uniform,
         Some("special") => Distribution::Special,
@@ -199,7 +201,8 @@ pub(super) struct SysbenchCommandLine {
     pub(super) own: BTreeMap<String, String>,
 }
 
-const TAKEN: &str = "
+/// Options of sysbench that have an effect here.
+const APPLIED: &str = "
     threads num_threads events max_requests time max_time warmup_time rate
     report_interval percentile histogram forced_shutdown thread_init_timeout
     config_file validate
@@ -239,7 +242,7 @@ pub(super) fn read_words(arguments: &[String]) -> Result<SysbenchCommandLine, St
         };
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let name = name.replace('-', "_");
-        let is_general = is_in(TAKEN, &name) || is_in(IGNORED, &name);
+        let is_general = is_in(APPLIED, &name) || is_in(IGNORED, &name);
         let list = if is_general { &mut read.general } else { &mut read.own };
         list.insert(name, value.to_owned());
     }
@@ -254,7 +257,7 @@ pub(super) fn read_words(arguments: &[String]) -> Result<SysbenchCommandLine, St
 /// Reads the options of a file for `--config-file`. It has one option per line, as on the command
 /// line but without dashes.
 fn config_file(path: &str) -> Result<Vec<String>, String> {
-    /// This is far more than all options need.
+    /// Longest file in bytes. This is far more than all options need.
     const MOST_BYTES: u64 = 1 << 20;
     let problem = |error: std::io::Error| format!("--config-file: cannot read {path}: {error}");
     let found = std::fs::metadata(path).map_err(problem)?;

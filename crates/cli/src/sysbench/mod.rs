@@ -133,7 +133,7 @@ fn engine(
     load::ad_hoc_step(workload, threads, (&invocation.opening, invocation.seed), shortened, seen)
 }
 
-/// Seconds of the target rate that may wait when the warm-up ends.
+/// Seconds' worth of events at the target rate that may wait when the warm-up ends.
 const MOST_QUEUED_SECONDS: f64 = 0.010;
 
 struct SysbenchObserver<'a> {
@@ -145,7 +145,7 @@ struct SysbenchObserver<'a> {
     clients: BTreeMap<u32, (u64, u64)>,
     last_us: u64,
     line_us: u64,
-    /// Events that were due and not begun when the warm-up ended.
+    /// Events that were due but had not begun when the warm-up ended.
     queued: u64,
 }
 
@@ -202,7 +202,7 @@ impl<'a> SysbenchObserver<'a> {
         let total = self.last_us.saturating_sub(self.warmup_us()) as f64 / 1e6;
         let part = std::mem::take(&mut self.part);
         let stat = part.stat(threads, percentile, seconds, total);
-        // A reader of the lines that has gone is noticed at the end.
+        // A failure to print is noticed when the report is printed at the end.
         let _ = match self.workload.report("intermediate", &stat) {
             Ok(true) => printed(self.workload),
             Ok(false) => {

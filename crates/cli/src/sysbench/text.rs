@@ -14,7 +14,7 @@ pub(super) struct SysbenchCounts {
     pub(super) reads: u64,
     pub(super) writes: u64,
     pub(super) other: u64,
-    /// Attempts of events that began again.
+    /// Failed attempts after which an event began again.
     pub(super) errors: u64,
     pub(super) reconnects: u64,
     /// Reconnects for which an event began again.
@@ -31,7 +31,7 @@ impl SysbenchCounts {
         self.reads + self.writes + self.other
     }
 
-    /// Counts what made an event begin again and was no lost connection.
+    /// Returns the number of errors that made an event begin again, without lost connections.
     fn ignored_errors(&self) -> u64 {
         self.errors.saturating_sub(self.reopened)
     }
@@ -99,7 +99,7 @@ pub(super) fn interval(
     )
 }
 
-/// Writes what follows the line of an interval where a rate was asked for.
+/// Writes the line that follows an interval's line when a target rate was given.
 pub(super) fn queue(counts: &SysbenchCounts, total: f64) -> String {
     format!("[ {total:.0}s ] queue length: {}, concurrency: {}", counts.queue_length, counts.concurrency)
 }
@@ -114,7 +114,7 @@ pub(super) fn cumulative(
 ) -> String {
     let mut out = String::new();
     let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    // Writing to a text cannot fail.
+    // Writing to a String cannot fail.
     let mut line = |text: String| {
         let _ = writeln!(out, "{text}");
     };
@@ -176,7 +176,7 @@ pub(super) fn histogram(counts: &SysbenchCounts) -> String {
     const BUCKETS: usize = 1024;
     let (least, greatest) = (0.001_f64, 100_000.0_f64);
     let step = (greatest / least).ln() / (BUCKETS - 1) as f64;
-    // Buckets go on beyond sysbench's highest one in the same steps, where sysbench's own end.
+    // sysbench's own buckets end at `greatest`. Here they go on beyond it in the same steps.
     let mut buckets = BTreeMap::<usize, u64>::new();
     for value in counts.times.0.iter_recorded() {
         let ms = value.value_iterated_to() as f64 / 1e3;
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_lies_between_the_least_and_the_greatest() {
+    fn a_percentile_lies_between_the_lowest_and_the_highest_time() {
         for ms in [0.0, 0.001, 0.37, 1.0, 17.43, 241.47, 99_999.99, 250_000.0] {
             for percentile in [1, 50, 95, 99, 100] {
                 for counts in [of_ms(&[ms]), of_ms(&[ms, ms * 1.01, ms * 7.3])] {

@@ -1,5 +1,5 @@
-//! `dbdyno run --resume` checks whether a run can go on without change, and finds what is left of
-//! it.
+//! `dbdyno run --resume` checks whether a run can go on without change, and finds the cells that
+//! remain to be run.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -25,16 +25,16 @@ use crate::exit::ExitError;
 use crate::plan::prepare::{PreparedVariant, host_info, prepare, tool, workloads};
 use crate::{fleet, host, terminal, time};
 
-/// Goes on with a run. It is `None` for a run that is over, which only gets a missing report. Cells
-/// that ended are kept, and records of unfinished cells are set aside. With `repeats_failed`,
-/// failed cells run again too. A run is refused when the remaining cells would differ from those
-/// that were measured. Where they only may differ, `anyway` lets it go on. Nothing is written to a
-/// run that cannot go on.
+/// Makes a run ready to go on. The result is `None` for a run that is over, which gets its report
+/// if that is missing. Cells that ended are kept, and records of unfinished cells are set aside.
+/// With `--failed`, failed cells run again too. A run is refused when the remaining cells would
+/// differ from those that were measured. Where it is only possible that they differ, `--anyway`
+/// lets the run go on. Nothing is written to a run that cannot go on.
 pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRun>, ExitError> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;
     let (mut writer, manifest) = RunWriter::resume(dir)?;
-    // This manifest knows the blocks that a budget has added.
+    // The order of this manifest includes the blocks that a budget has added.
     let record = Run::open(dir)?;
     let order = &record.manifest.order;
     let of_outcome = |outcome: Outcome| {
@@ -68,7 +68,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRu
         nothing_left(args, &plan, &data_root, order.len())?;
         return if is_reported(dir) { before.ended() } else { finish(&before, dir, args) }.map(|()| None);
     }
-    let exchanged = other_program(&record, &plan, anyway)?;
+    let program_warning = other_program(&record, &plan, anyway)?;
     if !cells.is_empty() || plan.budget.is_some() {
         host::check(&plan, dir, host::size_of(&data_root))?;
     }
@@ -78,7 +78,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRu
     let advisory_locks = take_locks(args, &plan, &variants, runtime)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: tool() })?;
     let clock = RunClock::going_on(&record.events);
-    let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
+    let warnings = program_warning.into_iter().chain(other_host(&plan, dir, &manifest.host));
     let warnings: Vec<String> = warnings.chain(advisory_locks.doubts.iter().cloned()).collect();
     record_warnings(&mut writer, &warnings)?;
     for cell in &cells {
@@ -128,10 +128,10 @@ fn is_over(run: &Run, plan: &Plan) -> bool {
     has_ended && (plan.budget.is_none() || run.events.iter().any(is_last_look))
 }
 
-/// Checks that this program measures as the programs that have measured the run so far. Every
-/// report shows the blocks side by side, so they need the same client. The text is what to report
-/// when the program differs and the user goes on anyway. It is `None` when the program is one of
-/// them.
+/// Checks that this program measures in the same way as those that have measured the run so far.
+/// Every report shows the blocks side by side, so they need the same client. The text is what to
+/// report when the program differs and the user goes on anyway. It is `None` when this program has
+/// measured a part of the run before.
 pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, ExitError> {
     let (now, then) = (tool(), &record.manifest.tool);
     if now.build != then.build {
@@ -168,11 +168,11 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
     Ok(Some(format!("the run went on with {differs}; rates of its blocks may differ by that")))
 }
 
-/// Starts variants from the option files that the run has kept, because the user's own files may
-/// have changed.
+/// Lets variants start from the option files that the run has kept, because the user's own files
+/// may have changed.
 pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), ExitError> {
     for variant in &mut plan.variants {
-        // With intents the text is rendered again from all of its parts. `other_variant` finds a
+        // A config with intents is rendered again from all of its parts. `other_variant` finds a
         // change in one of them.
         if !VariantKind::of(variant).is_started() || variant.config.is_some() {
             continue;
@@ -186,8 +186,8 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
     Ok(())
 }
 
-/// Reports a cell that goes on from its snapshot because it was set aside after the snapshot was
-/// taken. A load that takes hours is not repeated unasked. The load steps are then in no cell of
+/// Reports a cell that was set aside after its snapshot was taken. It goes on from the snapshot,
+/// because a load that takes hours is not repeated unasked. The load steps are then in no cell of
 /// the run.
 fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
     Snapshot::open(&snapshot_dir(data_root, cell))?;
@@ -196,8 +196,8 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
     begun.events.iter().any(is_snapshot).then(|| load_kept(cell, aside))
 }
 
-/// Reports how this host differs when a run goes on that began on a host of another class, because
-/// every report shows the blocks side by side.
+/// Reports how this host differs in class from the host on which the run began, because every
+/// report shows the blocks side by side.
 fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
     let now = host_info(plan, dir.parent().unwrap_or(dir));
     let [then, now] = [then, &now].map(|host| host_class_words(host_class(host)));
