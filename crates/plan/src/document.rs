@@ -150,8 +150,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Parses an override's value as TOML. It is `None` unless the text is one TOML value and nothing
-/// else.
+/// Parses an override's value as TOML. It is `None` unless the text is exactly one TOML value.
 fn parse_value(padded: &str) -> Option<Spanned<DeValue<'_>>> {
     let table = DeTable::parse(padded).ok()?.into_inner();
     if table.len() != 1 {

@@ -121,7 +121,7 @@ pub struct StepOutline {
     pub name: String,
     /// Whether it only makes the data. Such steps come first.
     pub loads: bool,
-    /// Whether data may be put back, and the server restarted, before it, where the data mode says
+    /// Whether data may be restored, and the server restarted, before it, where the data mode says
     /// so. It is false for a step that goes on with what the step before it has left.
     pub begins_group: bool,
     /// Whether its result is left out of every summary.

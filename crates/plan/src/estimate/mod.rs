@@ -75,7 +75,7 @@ pub struct CellEstimate {
 }
 
 impl Estimate {
-    /// How many blocks fit into `budget`, but no fewer than the plan has.
+    /// Returns how many blocks fit into `budget`, but no fewer than the plan has.
     pub fn blocks_within(&self, budget: Duration) -> u32 {
         let cells: Duration =
             self.cells.iter().map(|cell| cell.duration.saturating_sub(cell.once_duration())).sum();
