@@ -1,5 +1,5 @@
-//! The table `[clients]`, which has the hosts that put the load on where it is not the host that
-//! conducts the run, and the machines that Slurm or Ray provides (`dbdyno run --on`, and `on` in
+//! The table `[clients]`. It names the hosts that put the load on, where that is not the host that
+//! conducts the run, or asks Slurm or Ray for machines (`dbdyno run --on`, and `on` in
 //! `[clients]`).
 
 use std::fmt::{self, Display, Formatter};
@@ -38,14 +38,15 @@ fn start() -> String {
     "ssh {host} dbdyno".to_owned()
 }
 
-/// An engine, and which of its machines.
+/// The system that provides machines, and which of its machines are meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum On {
-    /// Nodes of a Ray cluster: of the one at this address (`ray://HOST:PORT`), else of the one that
-    /// Ray finds.
+    /// Nodes of a Ray cluster: the cluster at this address (`ray://HOST:PORT`), otherwise the one
+    /// that Ray finds.
     Ray(Option<String>),
-    /// Idle nodes of a Slurm cluster: of this partition, else of its default one.
+    /// Idle nodes of a Slurm cluster: those in this partition, otherwise those in its default
+    /// partition.
     Slurm(Option<String>),
 }
 

@@ -43,7 +43,7 @@ pub enum LostConnections {
     Reconnect,
 }
 
-/// Returns the first option out of its range: its key inside `[load]`, and what to write.
+/// Returns the first option that is out of its range: its key inside `[load]`, and what to write.
 pub fn load_problem(load: &Load) -> Option<(&'static str, String)> {
     /// Without a pause, reconnection attempts would keep busy both the client's CPUs and the
     /// server's accepting of connections.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_named_with_its_range() {
+    fn an_option_out_of_range_is_named_with_its_range() {
         let all = [
             "",
             "lost_connections = \"reconnect\"\nreconnect_wait = \"50ms\"",

@@ -1,7 +1,7 @@
-//! Macros for types that are a list of names: enums whose values have names, and options whose
-//! defaults are written next to their fields.
+//! Macros for two kinds of types: enums whose values have names, and options whose defaults are
+//! written next to their fields.
 
-/// An enum with the list `ALL` of its values, and a `name` for each.
+/// Declares an enum with the list `ALL` of its values and a `name` for each value.
 #[macro_export]
 macro_rules! named {
     (
@@ -16,10 +16,10 @@ macro_rules! named {
         }
 
         impl $Enum {
-            /// Every one, in the order in which they are documented.
+            /// Every value, in the order in which they are documented.
             $vis const ALL: [Self; [$($name),+].len()] = [$(Self::$Value),+];
 
-            /// Its name in plans, steps and records.
+            /// Returns the name that the value has in plans, steps and records.
             $vis const fn name(self) -> &'static str {
                 match self {
                     $(Self::$Value => $name,)+
@@ -29,7 +29,8 @@ macro_rules! named {
     };
 }
 
-/// Declares a struct with a value for each field, which [`Default`] gives it.
+/// Declares a struct and its [`Default`]. The default value of each field is written after its
+/// type.
 #[macro_export]
 macro_rules! with_defaults {
     (

@@ -1,5 +1,5 @@
-//! What a plan says: variants with their `config`, workloads, blocks, host. Field docs become the
-//! JSON Schema's descriptions.
+//! What a plan says: variants with their `config`, workloads, blocks and host. The docs of fields
+//! become the JSON Schema's descriptions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -325,7 +325,7 @@ impl TlsMode {
     }
 }
 
-/// A plan that says nothing.
+/// Makes a plan that says nothing, so that every option has its default.
 impl<W: Default> Default for Plan<W> {
     fn default() -> Self {
         Self {
@@ -358,35 +358,36 @@ impl<W> Plan<W> {
         self.variants.iter().find(|variant| variant.name == name)
     }
 
-    /// Memory limit of the server of variant `name`.
+    /// Returns the memory limit of the server of variant `name`.
     pub fn server_memory(&self, name: &str) -> Option<PlanBytes> {
         self.variant(name).and_then(|variant| variant.server_memory).or(self.host.server_memory)
     }
 
-    /// Name of the base variant.
+    /// Returns the name of the base variant.
     pub fn base_name(&self) -> &str {
         self.base
             .as_deref()
             .unwrap_or_else(|| self.variants.first().map_or("", |variant| variant.name.as_str()))
     }
 
-    /// Name of the variant that is the base under a second name; `None` for a plan without A/A.
+    /// Returns the name of the control, which is the base under a second name. It is `None` for a
+    /// plan without A/A.
     pub fn control_name(&self) -> Option<String> {
         self.aa.then(|| format!("{}{CONTROL}", self.base_name()))
     }
 
-    /// The same of a plan that is resolved, which has the variant.
+    /// Returns the same name if the plan has that variant. A plan has it once it is resolved.
     pub fn control(&self) -> Option<&str> {
         let name = self.control_name()?;
         self.variants.iter().map(|variant| variant.name.as_str()).find(|variant| *variant == name)
     }
 }
 
-/// Ends the name of the variant that is the base under a second name. Names of other variants
-/// cannot hold a `~`.
+/// The end of the control's name. Names of other variants cannot hold a `~`.
 const CONTROL: &str = "~control";
 
-/// Names of plans and variants in the schema, as they are checked.
+/// The schema's pattern for names of plans and variants. It is the same rule that the check of a
+/// plan applies.
 const NAME_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$";
 
 fn needs_name_and_server(schema: &mut Schema) {
@@ -462,10 +463,10 @@ impl Config {
     }
 }
 
-/// Returns the title of such a server: `PGlite, which speaks PostgreSQL's protocol`.
+/// Returns the title of a server of another product that speaks a known protocol: `PGlite, which
+/// speaks PostgreSQL's protocol`.
 pub fn foreign_title(name: &str, speaks: &str) -> String {
-    // Some names say so themselves: `unknown server that speaks MySQL's protocol` and `Aurora
-    // MySQL`.
+    // Some names say so already: `unknown server that speaks MySQL's protocol` and `Aurora MySQL`.
     match name.contains(speaks) {
         true => name.to_owned(),
         false => format!("{name}, which speaks {speaks}'s protocol"),

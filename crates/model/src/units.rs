@@ -27,8 +27,8 @@ macro_rules! inline_schema {
     };
 }
 
-/// A value with a unit (a duration, a size, a list of CPUs) is wrong; its place is the caller's to
-/// say.
+/// An error for a wrong value with a unit (a duration, a size, a list of CPUs). The caller says
+/// where the value is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(String);
@@ -58,7 +58,7 @@ const UNITS: [(&str, u128); 6] = [
     ("ns", 1),
 ];
 
-/// Highest CPU number that is believed. A typing error must not become a list of four thousand
+/// Highest CPU number that is accepted. A typing error must not become a list of four thousand
 /// million numbers.
 const MAX_CPU: u32 = 8191;
 
@@ -291,7 +291,7 @@ inline_schema!(PlanBytes, {
     "pattern": r"^[0-9]+(\.[0-9]+)? ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 });
 
-/// The value that the plan has in such a place.
+/// What a plan has in place of a value with a unit: a text in quotes, or a bare number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Given<'a> {
     Text(&'a str),
@@ -299,7 +299,7 @@ pub enum Given<'a> {
 }
 
 impl Given<'_> {
-    /// Returns the text of either kind, for values to which quotes make no difference.
+    /// Returns the text of either kind, for values that mean the same with and without quotes.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -308,8 +308,8 @@ impl Given<'_> {
     }
 }
 
-/// Reads a value with a message of its own for what does not fit. The derived code for an enum of
-/// both would answer with "did not match any variant".
+/// Reads a text or a number, and gives its own message for anything else. The derived code for an
+/// enum of both would answer with "did not match any variant".
 pub fn scalar<'de, T, D: Deserializer<'de>>(
     deserializer: D,
     expected: &'static str,
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shown_duration_reads_back_as_itself() {
+    fn a_written_duration_reads_back_as_itself() {
         for nanos in [
             0,
             1,
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_lists_read_and_show_as_the_kernel_writes_them() {
+    fn cpu_lists_are_read_and_written_as_the_kernel_writes_them() {
         let cpus = |text: &str| text.parse::<CpuList>().map(|list| (list.to_string(), list.0)).ok();
         assert_eq!(cpus("0-1,4"), Some(("0-1,4".to_owned(), vec![0, 1, 4])));
         assert_eq!(cpus("4,0-2,1"), Some(("0-2,4".to_owned(), vec![0, 1, 2, 4])));
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_read_with_every_unit_and_show_as_what_reads_back() {
+    fn sizes_are_read_with_every_unit_and_written_as_what_reads_back() {
         let bytes = |text: &str| text.parse::<PlanBytes>().map(|size| size.0).ok();
         assert_eq!(bytes("2 GB"), Some(2_000_000_000));
         assert_eq!(bytes("2GiB"), Some(2 << 30));

@@ -1,5 +1,5 @@
-//! Checks what a plan says beyond its types: names, variants, client hosts, sections, published figures,
-//! and keys that must go together. It also warns of what is legal but doubtful.
+//! Checks what a plan says beyond its types: names, variants, client hosts, sections, published
+//! figures, and keys that must go together. It also warns of what is legal but doubtful.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const MAX_BLOCKS: u32 = 10_000;
 /// days.
 const MAX_VARIANTS: usize = 1_000;
 
-/// The limit is in bytes, because a name becomes the name of a directory.
+/// Longest name in bytes. The limit is in bytes, because a name becomes the name of a directory.
 const MAX_NAME_BYTES: usize = 64;
 
 const STARTED: &str = "a server that dbdyno starts (server or basedir)";
@@ -209,14 +209,14 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
     if let Some((key, message)) = own.or_else(own_server) {
         return at(key, format!("variant `{name}` {message}"));
     }
-    // The product of a server at an address may be known only later.
+    // The product of a server at an address may be unknown until the run connects to it.
     let (key, message) = options_problem(variant, FamilyFacts::of_variant(variant)?)?;
     let path = ["variant", "options", key].map(Segment::Key);
     problem(&[path[0], Segment::Index(index), path[1], path[2]], format!("variant `{name}` {message}"))
 }
 
-/// Returns a wrong key of the variant, and the rest of a sentence that begins with the variant's
-/// name.
+/// Returns the key that is wrong in the variant, and the rest of a sentence that begins with the
+/// variant's name.
 fn server_problem(variant: &Variant) -> Option<Mistake> {
     let said: Vec<&'static str> = [
         ("server", variant.server.is_some()),
@@ -292,7 +292,7 @@ fn option_problem(variant: &Variant) -> Option<Mistake> {
     tls_problem(variant).or_else(|| password_problem(variant))
 }
 
-/// Refuses files that would not be used, because their author expects that they are.
+/// Refuses certificate files that would not be used, because their author expects that they are.
 fn tls_problem(variant: &Variant) -> Option<Mistake> {
     let tls = variant.tls.as_ref()?;
     let wrong = |message: &str| Some(("tls", format!("has tls {message}")));
@@ -325,9 +325,9 @@ fn is_name(text: &str) -> bool {
         && Path::new(text).file_name().is_some()
 }
 
-/// Returns the rest of a sentence that begins with the variant's name, when some workload asks for
-/// what this variant cannot do. dbdyno can stop only a server that it starts, or an embedded
-/// database, and give it other data.
+/// Returns a message if some workload asks for what this variant cannot do. dbdyno can stop a
+/// server and give it other data only if it starts that server or if the database is embedded. The
+/// message is the rest of a sentence that begins with the variant's name.
 fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<String> {
     if !VariantKind::of(variant).is_address() {
         return None;
@@ -343,7 +343,7 @@ fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<Str
     })
 }
 
-/// Returns the first mistake: its key inside `[clients]`, and what to write.
+/// Returns the first mistake in `[clients]`: its key inside the table, and what to write.
 fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
     let clients = plan.clients.as_ref()?;
     if let Some(problem) = hosts_problem(clients) {

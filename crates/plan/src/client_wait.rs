@@ -1,5 +1,5 @@
-//! Decides how the load client waits for answers: as the plan asks, otherwise by the CPUs and by
-//! the length of operations.
+//! Decides how the load client waits for answers. A plan's own choice comes first; otherwise the
+//! CPUs and the length of operations decide.
 
 use dbdyno_model::{ClientWait, CpuList, Host};
 use dbdyno_products::VariantKind;

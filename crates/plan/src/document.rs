@@ -1,5 +1,6 @@
-//! Reads a plan's text, its overrides (`--set KEY=VALUE`) and its size (`[size.NAME]`) into one tree of
-//! TOML values, each of which knows where it was written. Therefore messages can name line and column.
+//! Reads a plan's text, its overrides (`--set KEY=VALUE`) and its size (`[size.NAME]`) into one
+//! tree of TOML values. Each value knows where it was written, so that messages can name line and
+//! column.
 
 use std::ops::Range;
 
@@ -35,7 +36,7 @@ pub(crate) struct Texts<'a> {
     starts: Vec<usize>,
 }
 
-/// The tree before it becomes a [`crate::Plan`].
+/// The tree of TOML values from which a [`crate::Plan`] is made.
 pub(crate) struct Document<'a> {
     texts: &'a Texts<'a>,
     pub(crate) root: Spanned<DeTable<'a>>,
@@ -80,11 +81,11 @@ impl<'a> Document<'a> {
         let mut root = DeTable::parse(texts.text)
             .map_err(|error| texts.error(error.span(), syntax_message(error.message())))?;
         // `--size` is applied first, so that `--set` on the command line wins over it.
-        for (index, (_, name)) in texts.overrides.iter().enumerate().filter(|(_, (key, _))| key == KEY) {
+        for (index, (_, name)) in texts.overrides.iter().enumerate().filter(|(_, (key, _))| key == SIZE_KEY) {
             let start = texts.starts[index];
-            apply(root.get_mut(), name).map_err(|message| texts.error(Some(start..start), message))?;
+            apply_size(root.get_mut(), name).map_err(|message| texts.error(Some(start..start), message))?;
         }
-        let others = texts.overrides.iter().enumerate().filter(|(_, (key, _))| key != KEY);
+        let others = texts.overrides.iter().enumerate().filter(|(_, (key, _))| key != SIZE_KEY);
         for (index, (key, value)) in others {
             let start = texts.starts[index];
             let end = texts.padded[index].len();
@@ -149,8 +150,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Parses an override's value as TOML. It is `None` unless the text is one TOML value and nothing
-/// else.
+/// Parses an override's value as TOML. It is `None` unless the text is exactly one TOML value.
 fn parse_value(padded: &str) -> Option<Spanned<DeValue<'_>>> {
     let table = DeTable::parse(padded).ok()?.into_inner();
     if table.len() != 1 {
@@ -238,11 +238,11 @@ fn entry<'t, 'a>(
     }
 }
 
-/// The override's key that names a size.
-pub(crate) const KEY: &str = "size";
+/// The key of an override that names a size: `--set size=NAME`, for which `--size NAME` is short.
+const SIZE_KEY: &str = "size";
 
 /// Lays the size `name` over the plan `root`.
-fn apply(root: &mut DeTable<'_>, name: &str) -> Result<(), String> {
+fn apply_size(root: &mut DeTable<'_>, name: &str) -> Result<(), String> {
     let sizes = root.get("size").and_then(|sizes| sizes.get_ref().as_table());
     let known: Vec<String> =
         sizes.into_iter().flatten().map(|(name, _)| name.get_ref().to_string()).collect();
@@ -323,8 +323,8 @@ fn add_config<'a>(variant: &mut DeTable<'a>, intents: &Spanned<DeValue<'a>>) {
     }
 }
 
-/// Takes all variants but these out of the plan, and also sections that are left with fewer than
-/// two variants.
+/// Takes all variants except `names` out of the plan, and also sections that are left with fewer
+/// than two variants.
 fn keep_variants(root: &mut DeTable<'_>, names: &[String]) -> Result<(), String> {
     let kept = |name: &str| names.iter().any(|kept| kept == name);
     let mut found = Vec::new();
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_changes_what_it_names_and_an_override_goes_before_it() {
+    fn a_size_changes_what_it_names_and_an_override_wins_over_it() {
         let plan = sized("small").unwrap_or_else(|error| panic!("{error}"));
         let names: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!((names, plan.blocks, plan.base_name()), (vec!["a", "b"], 4, "a"));
@@ -429,8 +429,8 @@ mod tests {
         let titles: Vec<&str> = plan.sections.iter().map(|section| section.title.as_str()).collect();
         assert_eq!(titles, ["A and B"], "a section whose variants do not run is left out");
         assert_eq!(plan.report.size.as_deref(), Some("small: rows / 10"));
-        let again = crate::fake::parse(&toml::to_string(&plan).expect("a text"), "own output");
-        assert_eq!(again.unwrap_or_else(|error| panic!("{error}")), plan);
+        let reread = crate::fake::parse(&toml::to_string(&plan).expect("a text"), "own output");
+        assert_eq!(reread.unwrap_or_else(|error| panic!("{error}")), plan);
     }
 
     #[test]

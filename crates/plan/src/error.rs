@@ -1,4 +1,4 @@
-//! Errors of a plan: what is wrong, and where.
+//! Errors in a plan: what is wrong, and where.
 
 use std::fmt;
 use std::path::PathBuf;

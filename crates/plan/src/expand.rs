@@ -1,5 +1,5 @@
-//! Expands a plan to cells, and selects the steps that a block must run when it measures only some of
-//! them.
+//! Expands a plan into cells, and selects the steps that a block must run when it measures only
+//! some of them.
 
 use dbdyno_model::DataMode;
 
@@ -74,8 +74,9 @@ impl SplitMix64 {
 }
 
 /// Says for each of `steps` whether it must run, so that the `wanted` steps find what they find in
-/// a whole block. Besides them, the load must run, what changes the data before them, and what
-/// fills caches for them. Where data are put back before a step, nothing before that counts.
+/// a whole block. Besides the wanted steps, the load must run, and so must steps that change the
+/// data or fill caches before them. Where data are restored before a step, nothing before that
+/// counts except the load.
 pub fn needed_steps(
     steps: &[StepOutline],
     data: DataMode,

@@ -1,5 +1,5 @@
-//! Turns the messages of the TOML and serde crates into sentences for people who write plans, and writes
-//! counts as people read them.
+//! Turns the messages of the TOML and serde crates into sentences for people who write plans, and
+//! writes counts as people read them.
 
 use std::fmt::Display;
 
@@ -89,7 +89,7 @@ pub(crate) fn hint(word: &str, known: &[&str]) -> String {
     closest(word, known).map(|suggestion| format!(" (did you mean `{suggestion}`?)")).unwrap_or_default()
 }
 
-/// Words of other tools, and ours for the same.
+/// Words that other tools use, each with dbdyno's words for the same.
 const OTHERS: [(&str, [&str; 2]); 4] = [
     ("threads", ["connections", "clients"]),
     ("connections", ["clients", "connections"]),
@@ -97,9 +97,9 @@ const OTHERS: [(&str, [&str; 2]); 4] = [
     ("duration", ["time", "read_write_time"]),
 ];
 
-/// Returns the known word that is meant. It is our word for another tool's, with or without the
-/// family's name, or the word that takes the fewest edits, if these are at most a third of its
-/// letters.
+/// Returns the known word that is meant. This is dbdyno's word for the other tool's `word`, or
+/// `word` itself without the prefix `oltp_`. Otherwise it is the known word that takes the fewest
+/// edits, if these are at most a third of its letters, or a known word that begins with `word`.
 pub fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let find = |wanted: &str| known.iter().copied().find(|name| plain(name) == wanted);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_not_known_stays() {
+    fn an_unknown_message_stays_unchanged() {
         assert_eq!(explain("something\nelse", &[]), "something else");
     }
 

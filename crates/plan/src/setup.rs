@@ -29,7 +29,7 @@ pub(crate) fn take_workloads<'a>(root: &mut DeTable<'a>) -> Vec<(Spanned<String>
     if overlays.is_empty() {
         return all;
     }
-    // A plan from a record has each table already.
+    // A plan from a record has the tables of its set-ups already.
     let (mut done, plain): (Vec<_>, Vec<_>) =
         all.drain(..).partition(|(name, _)| name.get_ref().contains(AT));
     for (setup, tables) in overlays {
@@ -79,7 +79,7 @@ pub(crate) fn lay_over<'a>(below: &mut Spanned<DeValue<'a>>, above: Spanned<DeVa
     }
 }
 
-/// Lays one key over a table, as `lay_over` does.
+/// Lays one key over a table, as [`lay_over`] does.
 pub(crate) fn lay_key<'a>(below: &mut DeTable<'a>, key: Spanned<DeString<'a>>, value: Spanned<DeValue<'a>>) {
     match below.get_mut(&**key.get_ref()) {
         Some(below) => lay_over(below, value),

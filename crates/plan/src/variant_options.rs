@@ -1,6 +1,6 @@
-//! Checks what variants say: the table `options`, which depends on the product, and what makes a plan an
-//! experiment beyond its blocks (the control, margins of single steps, a budget of time). It also writes
-//! product names in sentences, and lists the files that variants name.
+//! Checks the options of variants that depend on the product, and the keys that make a plan an
+//! experiment beyond its blocks: the control, margins of single steps, and a budget of time. It
+//! also writes product names in sentences, and lists the files that variants name.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,12 +80,12 @@ pub fn each_file(plan: &mut Plan, mut change: impl FnMut(&mut PathBuf)) {
     plan.variants.iter_mut().for_each(|variant| each_file_of(variant, &mut change));
 }
 
-/// With fewer blocks before the first look, looks would spend error while they can hardly find
-/// anything.
+/// Fewest blocks before the first interim analysis. With fewer, an analysis would spend part of the
+/// permitted error rate and could hardly find anything.
 const MIN_BLOCKS_OF_BUDGET: u32 = 3;
 
-/// Adds the control after the base. A plan that has it already stays as it is, so that a resolved
-/// plan can be read again.
+/// Adds the control (A/A) after the base. A plan that has it already stays as it is, so that a
+/// resolved plan can be read a second time.
 pub(crate) fn add_again(plan: &mut Plan) {
     let Some(name) = plan.control_name() else { return };
     if plan.variants.iter().any(|variant| variant.name == name) {
@@ -93,9 +93,9 @@ pub(crate) fn add_again(plan: &mut Plan) {
     }
     let base = plan.variants.iter().position(|variant| variant.name == plan.base_name());
     if let Some(place) = base {
-        let mut again = plan.variants[place].clone();
-        again.name = name;
-        plan.variants.insert(place + 1, again);
+        let mut control = plan.variants[place].clone();
+        control.name = name;
+        plan.variants.insert(place + 1, control);
     }
 }
 
@@ -169,17 +169,17 @@ mod tests {
     }
 
     #[test]
-    fn the_base_gets_a_second_name_on_request_and_only_once() {
+    fn the_control_is_added_on_request_and_only_once() {
         assert_eq!((names(""), names("aa = true")), ("a b".to_owned(), "a b b~control".to_owned()));
         let overrides = [("aa".to_owned(), "true".to_owned())];
         let plan = parse_with(PLAN, "p.toml", &overrides).expect("a plan");
         assert_eq!((plan.base_name(), VariantKind::of(&plan.variants[2])), ("b", VariantKind::Embedded));
-        let again = parse(&toml::to_string(&plan).expect("a text"), "resolved").expect("a plan");
-        assert_eq!(again, plan);
+        let reread = parse(&toml::to_string(&plan).expect("a text"), "resolved").expect("a plan");
+        assert_eq!(reread, plan);
     }
 
     #[test]
-    fn no_other_variant_can_have_the_second_name() {
+    fn no_other_variant_can_have_the_name_of_the_control() {
         let text = PLAN.replace("name = \"a\"", "name = \"b~control\"");
         let error = parse(&text, "p.toml").expect_err("a mistake").to_string();
         assert!(error.contains("the variant name `b~control` does not fit"), "{error}");

@@ -1,5 +1,5 @@
-//! What a plan knows of workloads: their tables, the kinds that read these, and the options that result.
-//! The caller supplies the kinds.
+//! What a plan knows of workloads: their tables, the kinds that read these tables, and the options
+//! that result. The caller supplies the kinds.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     fn estimate(&self, size: &Size) -> Forecast;
 }
 
-/// Options of any type, with a form that records keep.
+/// Options of any type that can be written in the form that records keep.
 pub trait Values {
     fn values(&self) -> Map<String, Value>;
 }
@@ -89,7 +89,7 @@ impl<T: Serialize> Values for T {
     }
 }
 
-/// What a workload asks for around its steps.
+/// What a workload asks of the run around its steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Connections that its largest step has open at once.
@@ -121,7 +121,7 @@ pub struct StepOutline {
     pub name: String,
     /// Whether it only makes the data. Such steps come first.
     pub loads: bool,
-    /// Whether data may be put back, and the server restarted, before it, where the data mode says
+    /// Whether data may be restored, and the server restarted, before it, where the data mode says
     /// so. It is false for a step that goes on with what the step before it has left.
     pub begins_group: bool,
     /// Whether its result is left out of every summary.
@@ -262,7 +262,7 @@ impl Serialize for Workloads {
 /// Returns the plan as records keep it.
 ///
 /// # Errors
-/// A value that JSON cannot write.
+/// Fails if the plan has a value that JSON cannot write.
 pub fn recorded(plan: &Plan) -> Result<dbdyno_model::Plan, serde_json::Error> {
     serde_json::from_value(serde_json::to_value(plan)?)
 }
@@ -362,7 +362,7 @@ pub struct Table<'a>(Spanned<DeValue<'a>>);
 #[derive(Debug)]
 pub struct TableError(pub(crate) toml::de::Error);
 
-/// An error that refuses a table whatever it holds, at the table's place.
+/// Refuses a table whatever it holds, with an error at the table's place.
 pub(crate) struct Refusal(String);
 
 impl<'a> Visitor<'a> for Refusal {

@@ -1,5 +1,5 @@
-//! A comparison of two variants, of one run or of two, as a short table: for a terminal, a pull request
-//! or a program.
+//! A comparison of two variants from one run or from two runs, as a short table for a terminal, a
+//! pull request or a program.
 
 use dbdyno_analyse::statistics::describe::Group;
 use dbdyno_analyse::{
@@ -66,7 +66,7 @@ fn fits(text: &str) -> bool {
 /// The end of a comment that is cut because its names and notes are too long.
 const CUT: &str = "\n\nThe rest is not shown.\n";
 
-/// Largest size of a comment. GitHub accepts 65,536.
+/// Largest number of characters in a comment. GitHub accepts 65,536.
 const COMMENT_MAX: usize = 59_999;
 
 fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool) -> String {
@@ -176,9 +176,9 @@ fn method(comparison: &Comparison) -> String {
     let how = if comparison.paired {
         let blocks: Vec<usize> =
             comparison.steps.iter().map(|step| step.base_blocks).filter(|n| *n > 0).collect();
-        let (least, most) =
+        let (fewest, most) =
             (blocks.iter().min().copied().unwrap_or(0), blocks.iter().max().copied().unwrap_or(0));
-        let count = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        let count = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
         format!("{count} {}, paired by block", if most == 1 { "block" } else { "blocks" })
     } else {
         "two runs, unpaired (Welch)".to_owned()
@@ -244,7 +244,7 @@ fn group_line(ratios: &Group) -> Option<String> {
     })
 }
 
-/// Words such as `not run, because its cell failed: server went away`.
+/// Says why a block is left out, such as `not run, because its cell failed: server went away`.
 pub fn exclusion_text(one: &Exclusion) -> String {
     match reasons_text(&one.reasons).as_str() {
         "" => words(one.kind).to_owned(),
@@ -263,9 +263,8 @@ fn words(kind: ExclusionKind) -> &'static str {
     }
 }
 
-/// The lines, such as
-/// `qr100 to qp1000 of new my57: not run, because its cell failed in block 1: ...`. Steps that have
-/// the same line share it.
+/// Lists what is left out, in lines such as `qr100 to qp1000 of new my57: not run, because its cell
+/// failed in block 1: ...`. Steps that have the same line share it.
 pub(crate) fn lines(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<(String, Vec<usize>)> = Vec::new();
     for (at, step) in comparison.steps.iter().enumerate() {
@@ -289,7 +288,7 @@ pub(crate) fn lines(comparison: &Comparison) -> Vec<String> {
     all.iter().map(line).collect()
 }
 
-/// Neighbouring steps as `first to last`, others by name.
+/// Names neighbouring steps as `first to last`, and others one by one.
 fn steps_text(comparison: &Comparison, steps: &[usize]) -> String {
     let name = |at: &usize| step_name(comparison, &comparison.steps[*at]);
     match steps {
@@ -300,8 +299,8 @@ fn steps_text(comparison: &Comparison, steps: &[usize]) -> String {
     }
 }
 
-/// Blocks of one kind together, with the first one's reason. The reasons of all blocks would push
-/// the table out of sight.
+/// Puts blocks of one kind together, with the first one's reason. The reasons of all blocks would
+/// push the table out of sight.
 fn by_kind(left_out: &[Exclusion]) -> Vec<String> {
     let text = |kind: ExclusionKind| {
         let blocks: Vec<&Exclusion> = left_out.iter().filter(|one| one.kind == kind).collect();
@@ -332,8 +331,8 @@ const HEADS: [(&str, &str, u8); 10] = [
     ("p99", "base → new, ms", 2),
     ("p99 ratio", "", 4),
 ];
-/// Index of the column with the rates' unit. Where all rates have the same unit, the note says it
-/// and the column is left out.
+/// Index of the column with the unit of the rates. Where all rates have the same unit, the table's
+/// note says it and the column is left out.
 const UNIT: usize = 3;
 /// Index of the column that is coloured.
 const VERDICT: usize = 6;
@@ -381,7 +380,7 @@ pub(crate) fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEAD
     ]
 }
 
-/// Returns words such as `1.250 1.102–1.418 slower`.
+/// Returns words such as `1.250 1.102–1.418 slower`, for the ratio of two p99.
 fn p99_ratio(found: &PercentileRatio) -> String {
     let value = Some(ratio(Some(found.ratio.value), 3));
     let interval = found.ratio.interval().map(interval_text);
@@ -389,7 +388,7 @@ fn p99_ratio(found: &PercentileRatio) -> String {
     value.into_iter().chain(interval).chain(verdict).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns both percentiles, and the direction where they certainly differ.
+/// Returns both p99, and the direction where they certainly differ.
 fn p99(step: &ComparedStep) -> String {
     let text = |p99: Option<u64>| p99.map_or(NONE.to_owned(), milliseconds);
     match (step.base_p99_us, step.new_p99_us) {

@@ -1,5 +1,6 @@
 //! Writes the observations as a table for spreadsheets and statistics, with one row per run of a
-//! step and one column per metric. A [`Value`] may be missing; Parquet files have the same values.
+//! step and one column per metric. It also has [`Value`], a value that may be missing, which
+//! Parquet files use too.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,7 +51,7 @@ const PLACE: [&str; 12] = [
     "ratio_to_base_bound",
 ];
 
-/// Workload, set-up, step and variant.
+/// Workload, set-up, step and variant of a row.
 type CsvKey<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
 
 fn place<'a>(key: &Key<'a>) -> CsvKey<'a> {
@@ -152,7 +153,7 @@ pub(crate) enum Value {
     Flag(Option<bool>),
 }
 
-/// Numbers are not rounded, and a number is `inf` where the base has 0. A missing value is `NA`.
+/// Numbers are not rounded. A ratio to a base of 0 is `inf`, and a missing value is `NA`.
 impl fmt::Display for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -165,7 +166,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Conversions into a value, from a type and from an option of it.
+/// Implements conversions into a value, from a type and from an option of that type.
 macro_rules! from {
     ($($type:ty => $kind:ident($into:path),)*) => {$(
         impl From<$type> for Value {
@@ -196,7 +197,7 @@ fn owned(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The number as 63 bits with a sign; `None` where it does not fit.
+/// Converts a number to 64 bits with a sign. It is `None` where the number does not fit.
 fn whole(number: impl TryInto<i64>) -> Option<i64> {
     number.try_into().ok()
 }

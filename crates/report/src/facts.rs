@@ -1,5 +1,5 @@
-//! Describes run, host and variants in words that every format shares, and differences between runs,
-//! between starts of servers, and between hosts.
+//! Describes run, host and variants in words that every format shares. It also describes
+//! differences between runs, between starts of servers, and between hosts.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) fn title(findings: &Findings) -> String {
     findings.prose.title.clone().unwrap_or_else(|| format!("dbdyno: {}", findings.run.name))
 }
 
-/// When the run began, with which build, from which seed, and how much of it there is.
+/// Says when the run began, with which build, from which seed, and how much of it there is.
 pub(crate) fn run_line(run: &RunSummary) -> String {
     let blocks = blocks_text(run);
     let unchecked = match run.unchecked_steps {
@@ -35,7 +35,7 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
     )
 }
 
-/// Where the run's time went; `None` where it is not known.
+/// Says where the run's time went. It is `None` where that is not known.
 pub(crate) fn time_line(run: &RunSummary) -> Option<String> {
     let time = run.time.filter(|time| time.total_seconds > 0.0)?;
     let parts = [
@@ -57,7 +57,8 @@ pub(crate) fn time_line(run: &RunSummary) -> Option<String> {
     Some(format!("Time {}: {}", long_time(time.total_seconds), parts.join(" · ")))
 }
 
-/// Number of blocks: those in the plan, those of a fleet's machines, and those that a budget added.
+/// Counts the blocks: those in the plan, those of a fleet's machines, and those that a budget
+/// added.
 pub(crate) fn blocks_text(run: &RunSummary) -> String {
     let mut blocks = numbered(run.blocks_planned, "block");
     if !run.machines.is_empty() {
@@ -77,7 +78,7 @@ pub(crate) fn blocks_text(run: &RunSummary) -> String {
     blocks
 }
 
-/// A length of time, such as `90 s`, `45 min`, `2 h`, `2.5 h`.
+/// Writes a length of time, such as `90 s`, `45 min`, `2 h`, `2.5 h`.
 fn long_time(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
@@ -114,7 +115,7 @@ pub(crate) fn host_line(run: &RunSummary) -> String {
     parts.join(" · ")
 }
 
-/// Further facts about the machine; `None` for runs that did not look for them.
+/// Lists further facts about the machine. It is `None` for runs that did not look for them.
 pub(crate) fn facts_line(run: &RunSummary) -> Option<String> {
     let facts: Vec<String> = run.host.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     (!facts.is_empty()).then(|| facts.join(" · "))
@@ -122,8 +123,8 @@ pub(crate) fn facts_line(run: &RunSummary) -> Option<String> {
 
 pub(crate) const FAILURES: &str = "Logs of failed cells";
 
-/// The cells that failed and left a log: which and why, and the log's end. It is given line by
-/// line, without control characters for a terminal.
+/// Returns the cells that failed and left a log: which cell and why, and the end of its log,
+/// without control characters for a terminal.
 pub(crate) fn logs(findings: &Findings) -> Vec<(String, String)> {
     let of = |failure: &Failure| {
         format!("block {} {} {}: {}", failure.block, failure.variant, failure.workload, failure.message)
@@ -134,7 +135,7 @@ pub(crate) fn logs(findings: &Findings) -> Vec<(String, String)> {
     failures.filter_map(|failure| Some((of(failure), text(failure.log.as_deref()?)))).collect()
 }
 
-/// Describes a variant, without its name.
+/// Describes a variant in one line, without its name.
 pub(crate) fn variant_line(findings: &Findings, variant: &VariantSummary) -> String {
     let mut parts = vec![variant.server.clone()];
     parts.extend(variant.foreign.clone());
@@ -164,7 +165,7 @@ fn has_answered(findings: &Findings, variant: &str) -> bool {
     steps.any(|step| step.runs_of(variant).iter().any(answered))
 }
 
-/// The background rate that a step had to keep; `None` for a step without one.
+/// Says which background rate a step had to keep. It is `None` for a step without one.
 pub(crate) fn target_line(step: &StepFindings) -> Option<String> {
     let (target, share) = step.target?;
     Some(format!(
@@ -175,7 +176,7 @@ pub(crate) fn target_line(step: &StepFindings) -> Option<String> {
     ))
 }
 
-/// An option's value as one line of text.
+/// Writes an option's value as one line of text.
 pub(crate) fn option_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -187,13 +188,13 @@ pub fn not_comparable(differences: &[Difference]) -> String {
     format!("the runs are not comparable: {}; --anyway compares them anyway", difference_phrases(differences))
 }
 
-/// The sentence about two joined runs that differ.
+/// Says in which respects two joined runs differ.
 pub fn unlike_runs(one: &str, two: &str, differences: &[Difference]) -> String {
     format!("the runs {one} and {two} are not alike: {}", difference_phrases(differences))
 }
 
-/// The properties of a host's class, by name. Stored noise has these names as keys, and is not
-/// found again under other names.
+/// Returns the properties of a host's class by name. Stored noise has these names as keys, and
+/// would not be found under other names.
 pub fn host_class_words(class: Vec<(Aspect, Option<String>)>) -> BTreeMap<String, String> {
     class
         .into_iter()
@@ -201,7 +202,7 @@ pub fn host_class_words(class: Vec<(Aspect, Option<String>)>) -> BTreeMap<String
         .collect()
 }
 
-/// Words such as `seed 7 and 8; server memory of a not limited and 2 GiB`.
+/// Returns words such as `seed 7 and 8; server memory of a not limited and 2 GiB`.
 pub(crate) fn difference_phrases(differences: &[Difference]) -> String {
     differences.iter().map(phrase).collect::<Vec<_>>().join("; ")
 }
@@ -237,7 +238,7 @@ pub(crate) fn aspect_name(aspect: &Aspect) -> String {
     name.to_owned()
 }
 
-/// The value on one side, in words.
+/// Puts the value of one side into words.
 pub(crate) fn aspect_text(aspect: &Aspect, value: Option<&str>) -> String {
     let absent = match aspect {
         Aspect::ServerCpus | Aspect::ClientCpus => "any",
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_of_a_host_is_by_name() {
+    fn the_properties_of_a_host_class_have_names() {
         let class = [
             (Aspect::CpuModel, Some("Xeon")),
             (Aspect::Cpus, Some("4")),

@@ -1,5 +1,6 @@
-//! A history of runs as a document: tables of its series and of its runs, and a page with the series'
-//! charts. A chart has one point per run, the levels between changes, and where each change is.
+//! A history of runs as a document: tables of its series and of its runs, and a page with the
+//! series' charts. A chart has one point per run, the levels between changes, and the places of the
+//! changes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -100,8 +101,8 @@ fn series_chart(history: &History, series: &Series, number: usize) -> Block {
     }
 }
 
-/// Says when runs began, for the axis: days, or days and times where all are within one day or two.
-/// `started` are in RFC 3339 format.
+/// Says when runs began, for the axis: days, or times too where all runs are within one or two
+/// days. `started` are in RFC 3339 format.
 fn moments(started: &[&str]) -> Vec<String> {
     let day = |started: &&str| started.chars().take(10).collect::<String>();
     let days: BTreeSet<String> = started.iter().map(day).collect();
@@ -207,7 +208,8 @@ fn version(history: &History, series: &Series, change: &Change) -> String {
     }
 }
 
-/// The chart; `None` for fewer than two values. `runs` are names and dates of all runs.
+/// Draws one series. It is `None` for fewer than two values. `runs` are names and dates of all
+/// runs.
 fn history_chart(title: &str, unit: &str, series: &Series, runs: &[(String, String)]) -> Option<Chart> {
     let known = series.values.iter().flatten().count();
     let values: Vec<Option<Value>> = series.values.iter().map(|value| value.map(figure)).collect();
@@ -229,8 +231,8 @@ fn history_chart(title: &str, unit: &str, series: &Series, runs: &[(String, Stri
     })
 }
 
-/// First run, run after the last, and value for each stretch between two changes; empty where there
-/// is no change.
+/// Returns first run, run after the last, and value for each stretch between two changes. The
+/// result is empty where there is no change.
 fn levels(series: &Series, runs: usize) -> Vec<(usize, usize, f64)> {
     let Some(first) = series.changes.first() else { return Vec::new() };
     let values = std::iter::once(first.before).chain(series.changes.iter().map(|change| change.after));
@@ -253,7 +255,7 @@ fn word(change: &Change) -> String {
 pub(crate) const CHANGE: usize = 7;
 /// Bars of a sparkline by height, from the series' lowest value to its highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Number of runs that a sparkline shows: the last ones.
+/// Number of runs that a sparkline shows. They are the last ones.
 const SPARKLINE_RUNS: usize = 40;
 
 pub(crate) fn series_view(history: &History) -> Vec<Table> {
@@ -352,11 +354,11 @@ pub(crate) fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
 fn sparkline(values: &[Option<f64>]) -> String {
     let shown = &values[values.len().saturating_sub(SPARKLINE_RUNS)..];
     let known = || shown.iter().flatten().copied();
-    let (Some(least), Some(greatest)) = (known().reduce(f64::min), known().reduce(f64::max)) else {
+    let (Some(lowest), Some(highest)) = (known().reduce(f64::min), known().reduce(f64::max)) else {
         return String::new();
     };
     let bar = |value: f64| {
-        let height = if greatest > least { (value - least) / (greatest - least) } else { 0.5 };
+        let height = if highest > lowest { (value - lowest) / (highest - lowest) } else { 0.5 };
         BARS[(height * (BARS.len() - 1) as f64).round() as usize]
     };
     shown.iter().map(|value| value.map_or('·', bar)).collect()

@@ -32,7 +32,8 @@ pub struct HistoryEntry {
     pub page: String,
 }
 
-/// The index as one page. `live_seconds` is how often it asks a server for news; `None` for a file.
+/// Writes the index as one page. `live_seconds` is how often it asks a server for news, and `None`
+/// for a file.
 pub fn index_html(
     folder: &str,
     runs: &[RunEntry],

@@ -136,9 +136,9 @@ fn table(view: &str, table: &Table) -> Value {
     })
 }
 
-/// Returns a table cell: its number where it has one, otherwise its text. The text also says what is
-/// only a bound. If the number has an interval, a verdict or a range over the blocks, the table cell
-/// is an object with these.
+/// Returns a table cell: its number where it has one, otherwise its text. A value that is only a
+/// bound is a text too. If the number has an interval, a verdict or a range over the blocks, the
+/// table cell is an object with these.
 fn cell(cell: &Cell) -> Value {
     let value = cell.value.filter(|value| value.is_finite() && cell.bound.is_none());
     let Some(value) = value else { return json!(cell.text) };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_remark_on_parity_there_are_the_words() {
+    fn a_remark_on_parity_has_only_its_words() {
         let mut findings = fixture::findings();
         let mut parity = fixture::parity(&fixture::NAMES);
         parity.remarks.truncate(1);

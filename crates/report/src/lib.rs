@@ -3,10 +3,13 @@
 //!
 //! [`ALL`] names the formats that are one text. Everything that a reader sees comes from
 //! [`Findings`]. No code here computes a step's rate, ratio or percentile, but views put several
-//! steps together. Terminal, Markdown and HTML are rendered from one [`document`]; `run`,
-//! `comparison` and `history` build it. `views` makes its tables and the summary. `facts`,
-//! `warnings` and `words` put run, host, variants and reasons into words. JSON, CSV, Parquet and
-//! OpenMetrics are made from the findings and their two long tables. JSON has the views too.
+//! steps together.
+//!
+//! * Terminal, Markdown and HTML are rendered from one [`document`], which `run`, `comparison` and
+//!   `history` build. Its tables and its summary are made in `views`.
+//! * JSON, CSV, Parquet and OpenMetrics are made from the findings and their two long tables. JSON
+//!   has the views too.
+//! * `facts`, `warnings` and `words` put run, host, variants and reasons into words.
 
 mod charts;
 mod comparison;
@@ -61,8 +64,8 @@ pub struct Format {
     pub render: fn(&Findings) -> String,
 }
 
-/// Every format that is one text. The terminal's is here with the whole report, in 100 columns and
-/// without colour.
+/// Every format that is one text. The terminal's format has the whole report here, in 100 columns
+/// and without colour.
 pub const ALL: &[Format] = &[
     Format {
         name: "terminal",
@@ -84,7 +87,7 @@ pub const ALL: &[Format] = &[
 pub fn find(name: &str) -> Result<&'static Format, Error> {
     ALL.iter().find(|format| format.name == name).ok_or_else(|| Error::UnknownFormat {
         name: name.to_owned(),
-        // This format is a folder of files.
+        // Parquet is not in the list, because it is a folder of files.
         known: ALL.iter().map(|format| format.name).chain(["parquet"]).collect::<Vec<_>>().join(", "),
     })
 }

@@ -1,17 +1,18 @@
-//! Formats numbers as text: one rounding, and one rule for thousands (`51,167`), wherever people
-//! read. Files for programs (CSV, JSON, Parquet, OpenMetrics) have neither.
+//! Formats numbers as text for people: every place rounds in the same way and groups thousands in
+//! the same way (`51,167`). Files for programs (CSV, JSON, Parquet, OpenMetrics) have neither.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{MIN_SECONDS, grouped, unique};
 
-/// What is shown where there is no number. It is the original's word.
+/// What is shown where there is no number. It is the word in the original Insert Benchmark's
+/// reports.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
 
-/// High ÷ low from which an interval of ratios says nothing. Two blocks that differ give such an
-/// interval.
+/// High ÷ low from which an interval of ratios says nothing. Two blocks that differ much give such
+/// an interval.
 const SAYS_NOTHING: f64 = 10_000.0;
 
-/// A value with a fixed number of decimals, `NA` when there is none.
+/// Writes a value with a fixed number of decimals, or `NA` when there is none.
 pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
     match value {
         Some(value) if value.is_finite() => {
@@ -26,10 +27,10 @@ pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-/// A ratio as every table shows it: with `decimals` or, below 0.1, with as many decimals as three
-/// digits need. Fewer decimals would hide small ratios, even next to an interval that shows them.
-/// From 1000 on, decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond
-/// any useful value, and then only that is reported.
+/// Writes a ratio as every table shows it. It has `decimals` or, below 0.1, as many decimals as
+/// three digits need. Fewer would hide small ratios, even next to an interval that shows them. From
+/// 1000 on, decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond any
+/// useful value, and then only that is reported.
 pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
     const MIN: f64 = 1e-6;
     const MAX: f64 = 1e6;
@@ -52,7 +53,7 @@ pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
     format!("{ratio:.*}", (zeros + 3).max(decimals))
 }
 
-/// A ratio that may be missing.
+/// Writes a ratio that may be missing.
 pub(crate) fn ratio(value: Option<f64>, decimals: usize) -> String {
     match value {
         Some(value) if value.is_finite() => ratio_text(value, decimals),
@@ -60,8 +61,8 @@ pub(crate) fn ratio(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-/// An interval of ratios: `0.991–1.049`. If an interval says nothing, ends below 0.001 and above
-/// 1000 are not spelt out: `<0.001–>1000`.
+/// Writes an interval of ratios: `0.991–1.049`. If an interval says nothing, ends below 0.001 and
+/// above 1000 are not spelt out: `<0.001–>1000`.
 pub(crate) fn interval_text(interval: Interval) -> String {
     let says_nothing = interval.high / interval.low >= SAYS_NOTHING;
     let end = |end: f64| match end {
@@ -73,24 +74,25 @@ pub(crate) fn interval_text(interval: Interval) -> String {
     format!("{}–{}", end(interval.low), end(interval.high))
 }
 
-/// A fraction in percent. Few scattered blocks could give any number of digits, so that above 1000
-/// it is `>1000`.
+/// Writes a fraction in percent. A few scattered blocks could give any number of digits, so that
+/// above 1000 it is `>1000`.
 pub(crate) fn percent(fraction: f64) -> String {
     if fraction > 10.0 { ">1000".to_owned() } else { fixed(Some(100.0 * fraction), 2) }
 }
 
-/// Number of decimals that show three digits of a number, up to `most`.
+/// Returns the number of decimals that show three digits of a number, up to `most`.
 fn decimals(number: f64, most: usize) -> usize {
     [99.95, 9.995, 0.9995, 0.0995].iter().take(most).filter(|bound| number.abs() < **bound).count()
 }
 
-/// A rate per second with three digits or more. A small rate does not get a fourth digit, which
-/// would be false.
+/// Writes a rate per second with at most two decimals, which are three digits or more from 1 on. A
+/// further digit would claim a precision that was not measured.
 pub fn rate(value: Option<f64>) -> String {
     fixed(value, decimals(value.unwrap_or_default(), 2))
 }
 
-/// Seconds with three digits, from a tenth of a millisecond on. A shorter time is `< 0.0001`.
+/// Writes seconds with three digits, from a tenth of a millisecond on. A shorter time is
+/// `< 0.0001`.
 pub fn seconds_text(seconds: f64) -> String {
     if seconds < MIN_SECONDS {
         return format!("< {MIN_SECONDS}");
@@ -98,7 +100,7 @@ pub fn seconds_text(seconds: f64) -> String {
     fixed(Some(seconds), decimals(seconds, 4))
 }
 
-/// A step's figure: a rate, or seconds, whose first digits count however short they are.
+/// Writes a step's figure: a rate, or seconds, which keep three digits however short they are.
 pub(crate) fn rate_or_seconds(figure: Option<f64>, are_seconds: bool) -> String {
     figure.filter(|_| are_seconds).map_or_else(|| rate(figure), seconds_text)
 }
@@ -107,26 +109,26 @@ pub(crate) fn count(number: impl Into<u64>) -> String {
     grouped(&number.into().to_string())
 }
 
-/// Microseconds as milliseconds with three digits: `0.812`, `15.2`, `2310`.
+/// Writes microseconds as milliseconds with three digits: `0.812`, `15.2`, `2310`.
 pub fn milliseconds(us: u64) -> String {
     let ms = us as f64 / 1e3;
     fixed(Some(ms), decimals(ms, 3))
 }
 
-/// How many blocks a verdict needs, as [`dbdyno_analyse::forecast`] gives it.
+/// Says how many blocks a verdict needs, as [`dbdyno_analyse::forecast`] gives it.
 pub(crate) fn needed_blocks(blocks: Option<u32>) -> String {
     blocks.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
 }
 
-/// The unit that all rates with a unit share; empty where none has one, and `None` where units
-/// differ.
+/// Returns the unit that all rates with a unit share. It is empty where none has a unit, and `None`
+/// where units differ.
 pub(crate) fn shared_unit<'a>(units: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut units = units.filter(|unit| !unit.is_empty());
     let first = units.next().unwrap_or_default();
     units.all(|unit| unit == first).then_some(first)
 }
 
-/// The margins: `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have their own
+/// Writes the margins: `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have their own
 /// margin. Each step is named once.
 pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a str, f64)>) -> String {
     let percent = |margin: f64| format!("{} %", fixed(Some(100.0 * margin), 1));
@@ -136,8 +138,8 @@ pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a
     if others.is_empty() { general } else { format!("{general} ({})", others.join(", ")) }
 }
 
-/// A length of time in the unit that fits: `812 µs`, `1.52 ms`, `2.31 s`. It has three digits, as
-/// many as histograms keep.
+/// Writes a length of time in the unit that fits: `812 µs`, `1.52 ms`, `2.31 s`. It has three
+/// digits, as many as histograms keep.
 pub(crate) fn duration_us(us: f64) -> String {
     if us < 999.5 {
         return if us.fract() == 0.0 { format!("{us:.0} µs") } else { format!("{us:.1} µs") };
@@ -145,13 +147,13 @@ pub(crate) fn duration_us(us: f64) -> String {
     if us < 999_500.0 { three_figures(us / 1e3, "ms") } else { three_figures(us / 1e6, "s") }
 }
 
-/// A length of time from a whole number of microseconds.
+/// Writes a length of time that is a whole number of microseconds.
 pub(crate) fn duration_whole_us(us: u64) -> String {
     duration_us(us as f64)
 }
 
-/// A percentage with three decimals, as the original prints it. It is empty for no events, and
-/// `nonzero` for a share that rounds to 0.
+/// Writes a percentage with three decimals, as the original Insert Benchmark prints it. It is empty
+/// for no events, and `nonzero` for a share that rounds to 0.
 pub(crate) fn bucket_percent(count: u64, percent: f64) -> String {
     if count == 0 {
         return String::new();
@@ -160,7 +162,7 @@ pub(crate) fn bucket_percent(count: u64, percent: f64) -> String {
     if text == "0.000" { "nonzero".to_owned() } else { text }
 }
 
-/// Bytes as GiB with one decimal.
+/// Writes bytes as GiB with one decimal.
 pub(crate) fn gib(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1_u32 << 30))
 }

@@ -9,8 +9,8 @@ pub const OPENMETRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0;
 /// Name and value of each label.
 pub type Labels<'a> = [(&'a str, &'a str)];
 
-/// OpenMetrics text, family after family, by
-/// <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
+/// OpenMetrics text, one family after another, as
+/// <https://prometheus.io/docs/specs/om/open_metrics_spec/> specifies it.
 #[derive(Debug, Default)]
 pub struct Exposition(String);
 

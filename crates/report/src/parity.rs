@@ -11,7 +11,7 @@ use crate::words;
 
 const TITLE: &str = "Configuration differences";
 
-/// One line per remark, worst first: what it is, how it affects a result, and what to write.
+/// Writes one line per remark, worst first: what it is, how it affects a result, and what to write.
 fn lines(parity: &Parity) -> Vec<String> {
     let line = |remark: &Remark| {
         let mut text = short_line(remark);
@@ -26,8 +26,8 @@ fn lines(parity: &Parity) -> Vec<String> {
     parity.remarks.iter().map(line).collect()
 }
 
-/// Counts the remarks for which a report is worth reading:
-/// `2 configuration differences, 1 pitfall`. Empty without any.
+/// Counts the remarks that make a report worth reading: `2 configuration differences, 1 pitfall`.
+/// The text is empty if there are none.
 pub(crate) fn telling(parity: &Parity) -> String {
     let counted = |(kind, what): (RemarkKind, &str)| match parity.of_kind(kind).count() {
         0 => None,
@@ -37,7 +37,7 @@ pub(crate) fn telling(parity: &Parity) -> String {
     kinds.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
-/// Why a plan that refuses unequal variants refuses these; `None` when it does not.
+/// Says why a plan that refuses unequal variants refuses these. It is `None` when it does not.
 pub fn refusal(parity: &Parity) -> Option<String> {
     let differs =
         |remark: &Remark| format!("  {}: {}; to make it equal: {}", remark.id, text(remark), remark.write);
@@ -71,7 +71,7 @@ fn short_line(remark: &Remark) -> String {
     format!("{word}: {}", text(remark))
 }
 
-/// The remark in one sentence without its full stop.
+/// Puts a remark into one sentence without its full stop.
 pub(crate) fn text(remark: &Remark) -> String {
     let variants = remark.variants.join(", ");
     match &remark.what {
@@ -117,8 +117,9 @@ fn line_text(line: &FatedLine) -> String {
     }
 }
 
-/// Words such as `binary log: off (a, c), on by default (b)`. Variants in one run have different
-/// names. Two with the same name are from two runs that are compared, the base's first.
+/// Returns words such as `binary log: off (a, c), on by default (b)`. Variants in one run have
+/// different names. Two variants with the same name are from two runs that are compared, and the
+/// base's is the first.
 pub(crate) fn class_difference(found: &ClassDifference) -> String {
     let names: Vec<&str> =
         found.values.iter().flat_map(|value| &value.variants).map(String::as_str).collect();
@@ -136,7 +137,7 @@ pub(crate) fn class_difference(found: &ClassDifference) -> String {
     format!("{}: {}", found.title, groups.join(", "))
 }
 
-/// The remarks, and then the table with the details.
+/// Returns the remarks, and then the table with the details.
 pub(crate) fn blocks(parity: &Parity) -> Vec<Block> {
     let mut blocks = remarks(parity);
     if !parity.classes.is_empty() {
@@ -145,7 +146,8 @@ pub(crate) fn blocks(parity: &Parity) -> Vec<Block> {
     blocks
 }
 
-/// Blocks for a plan: the remarks, and only the settings that differ. Empty where there is neither.
+/// Returns the blocks for a plan: the remarks, and only the settings that differ. There are none
+/// where there is neither.
 pub(crate) fn blocks_of_plan(parity: &Parity) -> Vec<Block> {
     let differing = |class: &ClassRow| matches!(class.standing, Standing::Differs | Standing::Declared);
     let differs = parity.classes.iter().any(differing);
@@ -169,7 +171,7 @@ fn remarks(parity: &Parity) -> Vec<Block> {
     std::iter::once(Block::section(TITLE, "parity")).chain(list).collect()
 }
 
-/// A table with one row per class and one column per variant.
+/// Makes a table with one row per class and one column per variant.
 fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
     let mut table = Table { note: note(parity), ..words::table("settings") };
     table.columns.splice(2..2, parity.variants.iter().map(|variant| variant.name.as_str().into()));
@@ -179,8 +181,8 @@ fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
 
 fn note(parity: &Parity) -> String {
     let is_read = |knowledge: &Knowledge| matches!(knowledge, Knowledge::Effective | Knowledge::Foreign);
-    let how = parity.variants.iter().any(|variant| !is_read(&variant.knowledge));
-    let from = if how {
+    let is_predicted = parity.variants.iter().any(|variant| !is_read(&variant.knowledge));
+    let from = if is_predicted {
         "Predicted from what each build answered, and the plan; no server was started."
     } else {
         "Effective values, read back from the servers."
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_a_row_a_class_and_marks_defaults() {
+    fn the_table_has_a_row_per_class_and_marks_defaults() {
         let table = table(&fixture::parity(&fixture::NAMES), |_| true);
         let rows: Vec<String> = table.rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"

@@ -57,8 +57,8 @@ pub fn parquet(runs: impl IntoIterator<Item = RunRows>, folder: &Path) -> Result
     Ok(paths)
 }
 
-/// Number of rows from which on a group is written. Readers skip groups, and share them out to
-/// their threads.
+/// Number of rows from which on a row group is written. Readers can skip row groups, and share them
+/// among their threads.
 const GROUP_ROWS: usize = 1 << 17;
 
 /// A table, column by column. All columns have the same length.
@@ -148,7 +148,7 @@ fn schema(table: &ParquetTable) -> Result<TypePtr> {
     Ok(Arc::new(Type::group_type_builder(table.name).with_fields(fields).build()?))
 }
 
-/// Writes a column: the values that are there, and for each row whether it has one.
+/// Writes a column: the values that are there, and whether each row has one.
 fn put<D: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
     values: &[Value],

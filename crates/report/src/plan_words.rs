@@ -1,7 +1,9 @@
 //! Text that a plan has for its report, as blocks: prose, set-ups side by side, sections, and
-//! published figures next to the measured ones. Where the plan leaves text out, it is drafted from
-//! the findings and marked as drafted. A draft says in which groups of steps each variant was decided to
-//! be faster or slower, by how much, and what the difference is made of.
+//! published figures next to the measured ones.
+//!
+//! Where the plan leaves text out, it is drafted from the findings and marked as drafted. A draft
+//! says in which groups of steps each variant was decided to be faster or slower, by how much, and
+//! what the difference is made of.
 
 use std::collections::BTreeMap;
 
@@ -153,7 +155,7 @@ fn drafted(base: &str, control: Option<&str>, workloads: &[WorkloadFindings]) ->
 
 type Compared<'a> = (&'a StepFindings, &'a VariantStep, &'a Ratio);
 
-/// The steps in one group that have one verdict.
+/// The steps in one group that have the same verdict.
 struct DecidedGroup<'a> {
     group: String,
     verdict: Verdict,
@@ -162,8 +164,8 @@ struct DecidedGroup<'a> {
     all: usize,
 }
 
-/// Returns the sentence for one variant: `against a: slower in 9 of 10 writes (0.71 × a's rate in the
-/// geometric mean, 0.55 to 0.86); same in 3 steps.`
+/// Returns the sentence for one variant: `against a: slower in 9 of 10 writes (0.71 × a's rate in
+/// the geometric mean, 0.55 to 0.86); same in 3 steps.`
 fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<String> {
     let compared: Vec<Compared<'_>> = workload
         .judged_steps()
@@ -251,7 +253,7 @@ impl DecidedGroup<'_> {
                 let mut ends: Vec<&Ratio> = steps.iter().map(|(.., ratio)| *ratio).collect();
                 ends.sort_by(|one, other| one.value.total_cmp(&other.value));
                 let range = match ends.as_slice() {
-                    [least, .., most] => format!("{} to {}", bounded_text(least), bounded_text(most)),
+                    [lowest, .., highest] => format!("{} to {}", bounded_text(lowest), bounded_text(highest)),
                     _ => String::new(),
                 };
                 let mean = whose(&ratio_text(self.mean().exp(), 2));

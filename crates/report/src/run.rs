@@ -1,5 +1,5 @@
-//! A run's report for a terminal and as HTML pages. [`whole`] and its neighbours make the document: they
-//! say which parts it has, in which order.
+//! A run's report for a terminal and as HTML pages. [`whole`] and its neighbours make the document:
+//! they say which parts it has, and in which order.
 
 use dbdyno_analyse::parity::{Parity, size_text};
 use dbdyno_analyse::{
@@ -24,8 +24,8 @@ use crate::{Error, parity, plan_words};
 pub struct TerminalOptions {
     /// Width of the terminal in columns. Wider tables continue below with their labels repeated.
     pub width: usize,
-    /// Whether to use ANSI colours. The caller decides (terminal or not, `NO_COLOR`). Signs are
-    /// shown in any case.
+    /// Whether to use ANSI colours. The caller decides, by whether the output is a terminal and by
+    /// `NO_COLOR`. Signs are shown in any case.
     pub colour: bool,
     pub part: ReportPart,
     /// Names of the steps to show; all steps where none is named.
@@ -91,22 +91,22 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
     Ok(document::terminal(&blocks, *width, *colour))
 }
 
-/// How a plan's variants would be configured, for a terminal: remarks, and the settings that
+/// Writes how a plan's variants would be configured, for a terminal: remarks, and the settings that
 /// differ.
 pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
     document::terminal(&parity::blocks_of_plan(parity), options.width, options.colour)
 }
 
-/// What published reports show, as a page. It links to the full page at the address `details`,
-/// where there is one.
+/// Writes what published reports show, as a page. It links to the full page at the address
+/// `details`, where there is one.
 pub fn published_html(findings: &Findings, details: Option<&str>) -> String {
     let charts = Charts::new(findings);
     let blocks = published(findings, &charts, details);
     page(own_title(findings), &document::html(&blocks), &charts.page_data())
 }
 
-/// A run's page: one file in which every number is readable without scripts. `live_seconds` is how
-/// often it asks a server for new figures; `None` for a file.
+/// Writes a run's page: one file in which every number is readable without scripts. `live_seconds`
+/// is how often it asks a server for new figures, and `None` for a file.
 pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
     let charts = Charts::new(findings);
     let blocks = whole(findings, Some(&charts));
@@ -117,7 +117,7 @@ pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
     page(&facts::title(findings), &document::html(&blocks), &data)
 }
 
-/// The text below the summary of a page.
+/// Returns the text below the summary of a page, which says how to read it.
 fn how_to_read(findings: &Findings) -> String {
     let bar = if findings.run.blocks_planned > 1 {
         " Bar: 95 % interval, tick: 1 (on a narrow screen see the relative rates)."
@@ -129,7 +129,7 @@ fn how_to_read(findings: &Findings) -> String {
     )
 }
 
-/// The whole report. `charts` draws charts; without it there are none.
+/// Makes the whole report. `charts` draws its charts. Without `charts` there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(doubts(findings));
@@ -181,9 +181,9 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     blocks
 }
 
-/// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios
-/// and sweeps as charts, hardware efficiency, the machine. `details` is the page with the rest,
-/// including warnings. Without it the warnings are here.
+/// Makes what published reports show, in their order: rates, ratios, targets and groups as tables,
+/// ratios and sweeps as charts, hardware efficiency, and the machine. `details` is the page with
+/// the rest, including warnings. Without that page the warnings are here.
 pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, own_title(findings))];
     blocks.extend(doubts(findings));
@@ -221,10 +221,11 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Optio
     blocks
 }
 
-/// Share of executions that failed or are invalid from which on a page begins with it.
+/// Share of executions from which on a page begins by saying that they failed or are invalid.
 const MANY_INVALID: f64 = 0.1;
 
-/// What a reader of a page must not miss: that much of it is invalid, and that it has one block.
+/// Says what a reader of a page must not miss: that much of it is invalid, and that it has one
+/// block.
 fn doubts(findings: &Findings) -> Vec<Block> {
     let scopes = findings.workloads.iter().map(|workload| Scope::of(findings, workload));
     let of_blocks: Vec<Option<String>> = scopes.map(one_block).collect();
@@ -233,8 +234,8 @@ fn doubts(findings: &Findings) -> Vec<Block> {
     all.map(|text| Block::Text(Tone::Doubt, text)).collect()
 }
 
-/// The sentence, such as `31 of 132 executions of steps (23 %) are invalid or failed: no figure
-/// here counts them.`
+/// Returns the sentence, such as `31 of 132 executions of steps (23 %) are invalid or failed: no
+/// figure counts them.`
 fn mostly_invalid(findings: &Findings) -> Option<String> {
     let runs = || findings.variants_of_steps().flat_map(|(_, _, variant)| &variant.runs);
     let is_bad = |run: &&StepRun| matches!(run.validity, Validity::Invalid { .. } | Validity::Failed { .. });
@@ -248,12 +249,12 @@ fn mostly_invalid(findings: &Findings) -> Option<String> {
     })
 }
 
-/// The plan's title, or its name where it has no title.
+/// Returns the plan's title, or its name where it has no title.
 fn own_title(findings: &Findings) -> &str {
     findings.prose.title.as_ref().unwrap_or(&findings.run.name)
 }
 
-/// The summary and what must be known with it. `report` is the argument that shows more.
+/// Makes the summary, and what must be known with it. `report` is the argument that shows more.
 pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     let run = &findings.run;
     let cells = match run.cells_completed == run.cells_planned {
@@ -306,7 +307,7 @@ fn rate_tables(findings: &Findings) -> Vec<Block> {
         .collect()
 }
 
-/// The details of the steps for which `is_asked` holds, on one topic or on all.
+/// Returns the details of the steps for which `is_asked` holds, on one topic or on all.
 pub(crate) fn details(
     findings: &Findings,
     topic: Option<Topic>,
@@ -336,7 +337,7 @@ pub(crate) fn details(
     blocks
 }
 
-/// Configuration differences, how the workloads were run, and configurations.
+/// Returns configuration differences, how the workloads were run, and configurations.
 pub(crate) fn config(findings: &Findings) -> Vec<Block> {
     let differences = findings.parity.iter().flat_map(parity::blocks);
     let workloads = findings.workloads.iter().enumerate();
@@ -398,7 +399,7 @@ fn compared(findings: &Findings) -> Vec<Block> {
     blocks
 }
 
-/// What explains the summary, the coloured tables, and the latency of all steps.
+/// Returns what explains the summary, the coloured tables, and the latency of all steps.
 fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     let scope = Scope::of(findings, workload);
     let reasons = reasons(scope);
@@ -409,7 +410,7 @@ fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     blocks
 }
 
-/// One table per metric; `None` where nothing was measured.
+/// Makes one table per metric. It is `None` where nothing was measured.
 fn efficiency(findings: &Findings, workload: &WorkloadFindings, number: usize) -> Option<Block> {
     let tables = views::part(Scope::of(findings, workload), Part::Efficiency);
     let blocks = linked(tables, workload, number);
@@ -429,7 +430,7 @@ fn step_head(workload: &WorkloadFindings, step: &StepFindings, id: &str) -> Vec<
     blocks
 }
 
-/// A step's section. The rate itself is open, and the rest of the details is folded.
+/// Makes a step's section. The rate itself is open, and the rest of the details is folded.
 fn whole_step(
     findings: &Findings,
     workload: &WorkloadFindings,
@@ -499,7 +500,7 @@ fn configurations(findings: &Findings) -> Vec<Block> {
     title.into_iter().chain(folds).collect()
 }
 
-/// Server and version, without what rarely matters.
+/// Names a variant's server and version, without what rarely matters.
 fn version(variant: &VariantSummary) -> String {
     let version = variant.version_text.as_str();
     // The server's origin in brackets is left out: `MySQL 5.7.22 (mysql-5.7.22)`.

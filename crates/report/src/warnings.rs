@@ -22,28 +22,28 @@ static WORDS: LazyLock<BTreeMap<Code, String>> = LazyLock::new(|| {
         .expect("warnings.toml is a part of the program and is tested")
 });
 
-/// The row for a code. It is empty where the table has no row, which a test excludes.
+/// Returns the words for a code. They are empty where the table has no row, which a test excludes.
 fn row(code: Code) -> &'static str {
     WORDS.get(&code).map_or("", String::as_str)
 }
 
-/// The warning in one or more sentences, or the reason as a part of a sentence.
+/// Puts a warning into one or more sentences, or a reason into a part of a sentence.
 pub fn text(warning: &Warning) -> String {
     worded(warning, &row(warning.code).replace('|', ""))
 }
 
-/// The first part of a reason, for a place that has no room for its details and for what to do.
+/// Returns the first part of a reason, for a place that has no room for details and for what to do.
 pub fn brief(warning: &Warning) -> String {
     worded(warning, row(warning.code).split('|').next().unwrap_or_default())
 }
 
-/// Reasons in words, separated by semicolons.
+/// Puts reasons into words, separated by semicolons.
 pub fn reasons_text(reasons: &[Warning]) -> String {
     reasons.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Gives each warning its words as a figure `text`, and also the reasons inside it, for readers of
-/// JSON. For some figures JSON has only the words.
+/// Gives each warning its words as a figure `text`, for readers of JSON. Reasons inside a warning
+/// get theirs too. For some figures JSON has only the words.
 pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Warning>) {
     for reason in reasons {
         let words = text(reason);
@@ -79,12 +79,12 @@ fn worded(warning: &Warning, words: &str) -> String {
     text
 }
 
-/// Warnings in words, each in one or more sentences.
+/// Puts warnings into words, each in one or more sentences.
 pub fn texts<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
     warnings.into_iter().map(text).collect()
 }
 
-/// The words with their figures filled in, and whether the warning has all of these figures.
+/// Fills figures into the words, and says whether the warning has all of these figures.
 fn filled(warning: &Warning, words: &str) -> (String, bool) {
     let (mut text, mut is_whole, mut rest) = (String::new(), true, words);
     while let Some((before, after)) = rest.split_once('{') {
@@ -108,7 +108,7 @@ fn filled(warning: &Warning, words: &str) -> (String, bool) {
     (text, is_whole)
 }
 
-/// The places as a list: `a, b and c`, `a, b and 7 more`.
+/// Lists the places: `a, b and c`, `a, b and 7 more`.
 fn places_listed(warning: &Warning) -> String {
     let more = warning.figures.get("more").map(|more| format!("{} more", written(more, "")));
     listed(&warning.places.iter().map(String::as_str).chain(more.as_deref()).collect::<Vec<_>>())
@@ -154,7 +154,7 @@ fn written(figure: &Figure, how: &str) -> String {
     }
 }
 
-/// Words such as `3 cells from 2026-03-01 12:00:59 UTC`. Records have the form
+/// Returns words such as `3 cells from 2026-03-01 12:00:59 UTC`. Records have the form
 /// `2026-03-01T12:00:59.123Z`.
 fn session_part(part: &SessionPart) -> String {
     let from = match (part.from.get(..10), part.from.get(11..19)) {
@@ -164,14 +164,14 @@ fn session_part(part: &SessionPart) -> String {
     format!("{} from {from}", numbered(part.cells as u64, "cell"))
 }
 
-/// Words such as `wal 47 to 82 %`.
+/// Returns words such as `wal 47 to 82 %`.
 fn variant_share(share: &VariantShare) -> String {
     let [lowest, highest] = [share.lowest, share.highest].map(|share| format!("{:.0}", 100.0 * share));
     let range = if lowest == highest { lowest } else { format!("{lowest} to {highest}") };
     format!("{} {range} %", share.variant)
 }
 
-/// Words such as `sync_binlog "1", then "0"; 2 more`.
+/// Returns words such as `sync_binlog "1", then "0"; 2 more`.
 fn changes_text(changes: &[SettingChange]) -> String {
     let value = |value: &Option<String>| format!("{:?}", value.as_deref().unwrap_or("not there"));
     let change = |change: &SettingChange| {
@@ -196,7 +196,7 @@ fn design_fault(fault: &DesignFault) -> String {
     }
 }
 
-/// Position at which the first clause of a text ends.
+/// Returns the position at which the first clause of a text ends.
 fn clause(text: &str) -> usize {
     ["; ", " ("].into_iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len())
 }
@@ -205,7 +205,7 @@ fn part_text(part: &CheckPart) -> String {
     format!("{} is {}, must be {}", part.name, part.actual, part.expected)
 }
 
-/// Words such as `b l.i0 in 2 of 3 blocks`.
+/// Returns words such as `b l.i0 in 2 of 3 blocks`.
 fn share_text(share: &BlockShare) -> String {
     format!("{} in {} of {}", share.place, share.blocks, numbered(share.of as u64, "block"))
 }
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// A warning that has a fitting figure for every name in braces.
+    /// Makes a warning that has a fitting figure for every name in braces.
     fn example(code: Code) -> Warning {
         let mut warning = Warning::new(code).at("block 1 wal l.i0").at("block 2 wal l.i0");
         for part in row(code).split('{').skip(1) {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_setting_that_differs_there_are_the_words_in_json() {
+    fn a_setting_that_differs_has_only_its_words_in_json() {
         let found = ClassDifference { title: "page size".to_owned(), values: Vec::new() };
         let mut warning = Warning::new(Code::SettingsDiffer).with("difference", found);
         assert_eq!(text(&warning), "Different settings: page size: .");

@@ -1,5 +1,5 @@
-//! Words that several tables and sentences share, the tables' own words from `tables.toml`, and words for
-//! levels of deferred work, with their units, from `levels.toml`.
+//! Words that several tables and sentences share. The tables' own words come from `tables.toml`,
+//! and words for levels of deferred work, with their units, from `levels.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,12 +16,12 @@ static TABLES: LazyLock<BTreeMap<String, Table>> = LazyLock::new(|| {
     toml::from_str(include_str!("tables.toml")).expect("tables.toml is a part of the program and is tested")
 });
 
-/// The table with this id, without rows.
+/// Returns the table with this id, without rows.
 pub(crate) fn table(id: &str) -> Table {
     TABLES.get(id).cloned().unwrap_or_else(|| panic!("tables.toml has no table {id}"))
 }
 
-/// The same table for a step.
+/// Returns the table with this id for a step, whose units are those of the step.
 pub(crate) fn table_of(step: &StepFindings, id: &str) -> Table {
     let mut table = table(id);
     let units = table.columns.iter_mut().map(|column| &mut column.unit);
@@ -36,7 +36,7 @@ pub(crate) const TIMES_TABLE: &str = "Service and response time";
 /// its title.
 pub(crate) const RATIO_TABLES: [&str; 2] = ["Relative throughput", "Relative seconds"];
 
-/// Words such as `a, b and c`.
+/// Lists names as `a, b and c`.
 pub(crate) fn listed(names: &[&str]) -> String {
     match names {
         [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
@@ -44,7 +44,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Words such as `block 2`, `blocks 2 and 5`.
+/// Returns words such as `block 2`, `blocks 2 and 5`.
 pub(crate) fn blocks_text(blocks: &[u32]) -> String {
     let numbers: Vec<String> = blocks.iter().map(u32::to_string).collect();
     let names: Vec<&str> = numbers.iter().map(String::as_str).collect();
@@ -55,7 +55,7 @@ fn whole(rate: f64) -> String {
     fixed(Some(rate), 0)
 }
 
-/// Words such as `476/s of 3,000/s were reached, 84.1 % of the operations dropped`.
+/// Returns words such as `476/s of 3,000/s were reached, 84.1 % of the operations dropped`.
 pub(crate) fn reached_rate_text(reached_rate: ReachedRate) -> String {
     let mut text =
         format!("{}/s of {}/s were reached", whole(reached_rate.reached), whole(reached_rate.asked));
@@ -71,8 +71,8 @@ pub(crate) fn reached_rate_text(reached_rate: ReachedRate) -> String {
     text
 }
 
-/// Words such as `answered nothing in blocks 2 and 5 of 6, in which wal answered`; `None` where
-/// both answered in every block.
+/// Returns words such as `answered nothing in blocks 2 and 5 of 6, in which wal answered`. It is
+/// `None` where both answered in every block.
 pub(crate) fn zero_rate_text(found: &ZeroRates, base: &str) -> Option<String> {
     let own = (!found.stalled.is_empty()).then(|| {
         let blocks = blocks_text(&found.stalled);
@@ -84,7 +84,7 @@ pub(crate) fn zero_rate_text(found: &ZeroRates, base: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Why a comparison is undecided where more blocks would not decide it.
+/// Says why a comparison is undecided that more blocks would not decide.
 pub(crate) fn undecided_text(why: &Undecided) -> String {
     match why {
         Undecided::BelowClock => {
@@ -104,7 +104,7 @@ pub(crate) fn undecided_text(why: &Undecided) -> String {
     }
 }
 
-/// How far a variant stayed below its background rate; `None` where it kept it.
+/// Says how far a variant stayed below its background rate. It is `None` where it kept the rate.
 pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<String> {
     let (target, share) = step.target.filter(|_| step.misses(variant))?;
     let (judged, rate) = (variant.judged_background_rate?, variant.background_rate?);
@@ -123,15 +123,15 @@ pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<
     Some(text + &blocks.unwrap_or_default())
 }
 
-/// In how many blocks a variant missed the background rate, where the median over all blocks kept
-/// it; `None` where it missed it in no block.
+/// Says in how many blocks a variant missed the background rate, where the median over all blocks
+/// kept it. It is `None` where it missed the rate in no block.
 pub(crate) fn missed_blocks_text(step: &StepFindings, variant: &VariantStep) -> Option<String> {
     let blocks = some_blocks(variant).filter(|_| !step.misses(variant))?;
     Some(format!("the background rate was missed in {blocks}, and kept by the median"))
 }
 
-/// The number of blocks that missed the target, such as `2 of 5 blocks`; `None` for none and for
-/// all.
+/// Returns the number of blocks that missed the target, such as `2 of 5 blocks`. It is `None` for
+/// none and for all.
 fn some_blocks(variant: &VariantStep) -> Option<String> {
     let missed = variant.target_missed_blocks.len();
     let all = variant.valid_runs().count();
@@ -146,7 +146,7 @@ pub(crate) fn level_words(level: &str) -> &str {
     LEVELS.get(level).map_or(level, String::as_str)
 }
 
-/// Words such as `dirty pages 120.0 MB (quiet at 2.6 MB), dead rows 17 (quiet at 5)`.
+/// Returns words such as `dirty pages 120.0 MB (quiet at 2.6 MB), dead rows 17 (quiet at 5)`.
 pub(crate) fn restless_text(levels: &[RestlessLevel]) -> String {
     let level = |RestlessLevel { level, value: last, quiet_at }: &RestlessLevel| {
         format!("{} {} (quiet at {})", level_words(level), value(level, *last), value(level, *quiet_at))
@@ -157,7 +157,8 @@ pub(crate) fn restless_text(levels: &[RestlessLevel]) -> String {
     }
 }
 
-/// Words such as `512.0 MB more dirty pages (41 % of the 1250.0 MB written) from l.i1 to l.i2`.
+/// Returns words such as `512.0 MB more dirty pages (41 % of the 1250.0 MB written) from l.i1 to
+/// l.i2`.
 pub(crate) fn deferred_text(work: &WorkLeft) -> String {
     let WorkLeft { level, more, share, written_bytes, from, to } = work;
     let share = share.zip(*written_bytes).map_or_else(String::new, |(share, written)| {
@@ -170,12 +171,12 @@ pub(crate) fn deferred_text(work: &WorkLeft) -> String {
     format!("{} more {}{share} from {from} to {to}", value(level, *more), level_words(level))
 }
 
-/// The value: `512.0 MB` for a level in bytes, `17` for any other.
+/// Writes the value: `512.0 MB` for a level in bytes, `17` for any other.
 fn value(level: &str, value: i64) -> String {
     if is_in_bytes(level) { megabytes(value) } else { value.to_string() }
 }
 
-/// Bytes as megabytes of 10^6 bytes.
+/// Writes bytes as megabytes of 10^6 bytes.
 fn megabytes(bytes: i64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }

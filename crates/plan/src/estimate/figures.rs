@@ -36,11 +36,12 @@ const ADDRESS: &str = "address";
 const EMBEDDED: &str = "embedded";
 const NULL: &str = "null";
 
-/// The figures of one variant's server.
+/// The figures that apply to one variant's server.
 pub(super) struct ServerFigures {
     kind: &'static str,
     engine: Option<String>,
-    /// CPUs that it may use. It is 1 for a database that lets one connection work at a time.
+    /// CPUs that the server may use. It is 1 for a database that lets one connection work at a
+    /// time.
     cpus: u32,
     /// How far the data exceed the memory, from 0 (the data fit into the memory) to 1 (the data are
     /// three times the memory, or more).
@@ -58,7 +59,8 @@ impl ServerFigures {
         Self { kind, engine: engine_of(variant), cpus: cpus.max(1), beyond_memory: 0.0 }
     }
 
-    /// Sets the sizes of data and memory. Where the memory is not known, all data count as fitting.
+    /// Sets the sizes of data and memory. Where the memory is unknown, all data count as fitting
+    /// into it.
     pub(super) fn with_data(self, data_bytes: u64, memory_bytes: Option<u64>) -> Self {
         let times = memory_bytes.map_or(0.0, |memory| data_bytes as f64 / memory.max(1) as f64);
         Self { beyond_memory: ((times - 1.0) / 2.0).clamp(0.0, 1.0), ..self }
@@ -72,7 +74,7 @@ impl ServerFigures {
         if self.kind == ADDRESS { Size { template_bytes: 0, ..size } } else { size }
     }
 
-    /// Returns the time that `units` of `figure` take on so many connections.
+    /// Returns the time that `units` of `figure` take on this number of connections.
     pub(super) fn time(&self, figure: &str, units: f64, connections: u32) -> Duration {
         let Some(row) = FIGURES.time.get(figure) else {
             debug_assert!(false, "figures.toml has no {figure:?}");
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_is_of_a_server() {
+    fn every_figure_has_a_time_for_a_server() {
         for (name, row) in &FIGURES.time {
             assert!(row.by.contains_key(SERVER), "{name}");
             assert!(row.by.values().all(|us| *us >= 0.0), "{name}");
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_goes_before_the_kind_and_that_before_any_server() {
+    fn an_engine_comes_before_the_kind_and_the_kind_before_any_server() {
         let row = |server: &str| millis(&of(server, 1), "dbt3 row loaded", 1000.0, 1);
         assert_eq!(row("server = \"mysql-5.6.24\""), 4.8);
         assert_eq!(row("server = \"mysql-5.6.24\"\noptions.engine = \"MyISAM\""), 1.5);

@@ -32,7 +32,7 @@ pub struct Basis {
     pub past: Vec<PastCell>,
 }
 
-/// CPUs that a machine counts with when nothing is known of it.
+/// CPUs that a forecast assumes for a machine of which nothing is known.
 const USUAL_CPUS: u32 = 4;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,13 +69,13 @@ pub struct CellEstimate {
     /// Names of the steps that only the variant's first block runs. These are the load where later
     /// blocks begin on a snapshot.
     pub once: Vec<String>,
-    /// Bytes of the cell's data directory at its largest. For an address they lie on another's
-    /// disk.
+    /// Bytes of the cell's data directory at its largest. For a server at an address they lie on
+    /// its owner's disk.
     pub disk_bytes: u64,
 }
 
 impl Estimate {
-    /// How many blocks fit into `budget`, but no fewer than the plan has.
+    /// Returns how many blocks fit into `budget`, but no fewer than the plan has.
     pub fn blocks_within(&self, budget: Duration) -> u32 {
         let cells: Duration =
             self.cells.iter().map(|cell| cell.duration.saturating_sub(cell.once_duration())).sum();
@@ -188,7 +188,7 @@ fn by_data_mode(
     let Some(StepOutline { name: first, .. }) = measured.first() else { return };
     let Needs { data: mode, cold, .. } = options.needs();
     let restarting = |times: u32| figures.time("server restarted", f64::from(times), 1);
-    // These are the start, the load, and the rest after it.
+    // The steps before the first measured one are the start, the load, and the rest after it.
     let before: Vec<_> = cell.steps.iter().take_while(|step| step.name != *first).cloned().collect();
     if stays_up {
         cell.once = before.iter().map(|step| step.name.clone()).collect();
@@ -202,17 +202,17 @@ fn by_data_mode(
         cell.once.push("snapshot".to_owned());
         add("snapshot", "taken once, with a stop and a start", restarting(1));
     }
-    let again = later_groups(&measured);
-    if mode == DataMode::Reset && again > 0 {
+    let reloads = later_groups(&measured);
+    if mode == DataMode::Reset && reloads > 0 {
         let load: Duration = before.iter().map(|step| step.duration).sum();
-        let detail = format!("{} fresh data, loaded again", times(again));
-        add("reset", &detail, load.saturating_mul(again));
+        let detail = format!("{} fresh data, loaded again", times(reloads));
+        add("reset", &detail, load.saturating_mul(reloads));
     }
     let restarts = restarts(mode, &cold, &measured);
     if restarts > 0 {
         let detail = format!("{} a stop and a start", times(restarts));
-        let colds = count(measured.iter().filter(|step| cold.holds(&step.name)));
-        let dropping = figures.time("caches dropped", f64::from(colds), 1);
+        let cold_steps = count(measured.iter().filter(|step| cold.holds(&step.name)));
+        let dropping = figures.time("caches dropped", f64::from(cold_steps), 1);
         add("restart", &detail, restarting(restarts).saturating_add(dropping));
     }
     let copies = copies(mode, &measured);
@@ -233,7 +233,7 @@ fn later_groups(measured: &[StepOutline]) -> u32 {
 }
 
 /// Counts stops and starts before measured steps. It leaves out those with fresh data, whose time
-/// is in `prepare`, and the one with the snapshot.
+/// is in `prepare`, and the one with which the snapshot is taken.
 fn restarts(mode: DataMode, cold: &Cold, measured: &[StepOutline]) -> u32 {
     let of_mode = |index: usize, begins_group: bool| match mode {
         DataMode::Preserve | DataMode::Restore => false,
@@ -247,7 +247,8 @@ fn restarts(mode: DataMode, cold: &Cold, measured: &[StepOutline]) -> u32 {
     }))
 }
 
-/// Counts copies of the snapshot: at the beginning of each block, and before steps.
+/// Counts copies of the snapshot: one at the beginning of each block, and one before each further
+/// group of steps where the data mode restores data there.
 fn copies(mode: DataMode, measured: &[StepOutline]) -> u32 {
     match mode {
         DataMode::Restore => 1,
@@ -289,8 +290,7 @@ pub struct StepEstimate {
     pub work: Vec<Work>,
     /// Time after which the work ends, whether it is done or not.
     pub work_limit: Option<Duration>,
-    /// `length` and the time of `work` together. It lacks the latter until a forecast is made of
-    /// it.
+    /// Time of `length` and `work` together. It is only `length` until the work is forecast.
     pub duration: Duration,
 }
 

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use crate::{CellEstimate, Plan, StepEstimate, WorkloadOptions, seconds};
 
-/// All time that belongs to no step and to no settling: servers, their data, and checks of
-/// contents.
+/// Key for all time that belongs neither to a step nor to settling: servers, their data, and checks
+/// of contents.
 const AROUND: &str = "around the steps";
-/// Work that brings a server to rest, wherever it occurs.
+/// Key for the work that brings a server to rest, wherever it occurs.
 const SETTLE: &str = "settle";
 
 /// A variant's cells of one workload in a run that has ended.
@@ -21,16 +21,17 @@ const SETTLE: &str = "settle";
 pub struct PastCell {
     /// The server's name, base directory or address.
     server: String,
-    /// All that the plan says of the variant except its name, as TOML.
+    /// All that the plan says of the variant as TOML, without its name and its name in published
+    /// figures.
     variant: String,
     /// The workload's name without its set-up.
     workload: String,
     options: Map<String, Value>,
-    /// Times by step, as the mean over the blocks.
+    /// Times by step. Each is the mean over the blocks.
     steps: BTreeMap<String, Took>,
 }
 
-/// Seconds that a step took and was forecast to take, beyond its certain part.
+/// Seconds that a step took and seconds that were forecast, both without its certain part.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Took {
     forecast: f64,
@@ -117,9 +118,9 @@ impl Keys {
     }
 }
 
-/// Corrects the guessed parts of `steps` by what was measured. It prefers the same variant with the
-/// same options. Otherwise it takes about as much work of the same variant, of the same server, or
-/// of the same kind of server, in this order.
+/// Corrects the guessed parts of `steps` by what was measured. Measurements of the same variant
+/// with the same options come first. Otherwise a measurement counts if it had about as much work,
+/// and is of the same variant, of the same server, or of the same kind of server, in this order.
 pub(super) fn correct(
     steps: &mut [StepEstimate],
     past: &[PastCell],
@@ -163,8 +164,8 @@ impl Took {
         self.measured / self.forecast
     }
 
-    /// Whether the forecast of then is near enough to `now` to be scaled. A step with little work
-    /// says nothing of a step with much.
+    /// Returns whether the past forecast is near enough to `now` to scale it. A step with little
+    /// work says nothing about a step with much.
     fn is_alike(&self, now: f64) -> bool {
         const MOST: f64 = 10.0;
         (self.forecast / MOST..=self.forecast * MOST).contains(&now)
@@ -208,8 +209,8 @@ mod tests {
         fake::parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Makes what is remembered of a run of such a plan. The load took `times` what was forecast,
-    /// and servers took twice the forecast.
+    /// Returns what dbdyno remembers of a run of this plan. The load took `times` as long as
+    /// forecast, and the servers took twice as long.
     fn ran(server: &str, rows: u64, times: u32) -> PastCell {
         let plan = plan(server, rows);
         let forecast = estimate(&plan, &Basis::default());
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_took_corrects_what_is_guessed_and_no_length() {
+    fn measured_times_correct_the_guessed_parts_and_no_certain_length() {
         let past = || vec![ran("mysql-8.0.31", 1_000_000, 3)];
         assert_eq!(ratios("mysql-8.0.31", 1_000_000, Vec::new()), [1.0; 3]);
         assert_eq!(ratios("mysql-8.0.31", 1_000_000, past()), [2.0, 3.0, 1.0]);
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_plan_goes_before_others_and_the_median_of_runs_counts() {
+    fn the_same_plan_comes_before_others_and_the_median_of_runs_counts() {
         let same = |times| ran("mysql-8.0.31", 1_000_000, times);
         let past = vec![
             same(2),

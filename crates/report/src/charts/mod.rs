@@ -1,6 +1,7 @@
-//! Charts as data: what the page's script draws, with exact values. A chart takes the table of a view
-//! or its points, so that a page without scripts has its figures too. Seconds, curves of percentiles
-//! and values by run are drawn as they were measured: no table has as many rows.
+//! Charts as data: what the page's script draws, with exact values. A chart takes the table of a
+//! view or its points, so that a page without scripts has its figures too. Seconds, curves of
+//! percentiles and values by run are drawn as they were measured, because no table has as many
+//! rows.
 
 mod seconds;
 mod topics;
@@ -23,7 +24,7 @@ const LINE_POINTS: usize = 600;
 /// Smallest number of points in a line. With fewer, a line shows too little of where it rises and
 /// falls.
 const MIN_POINTS: usize = 60;
-/// Number of points in all lines together. It keeps the page of a large run below 5 MB.
+/// Largest number of points in all lines together. It keeps the page of a large run below 5 MB.
 const PAGE_POINTS: usize = 60_000;
 
 /// What all charts in a report have in common.
@@ -31,7 +32,7 @@ pub(crate) struct Charts<'a> {
     findings: &'a Findings,
     /// The variants in the order of their colours.
     names: Vec<&'a str>,
-    /// Number of points in each line of a headline.
+    /// Number of points in each line of the headline's kind.
     points: usize,
     /// Whether each block has its own line.
     has_all_blocks: bool,
@@ -46,15 +47,16 @@ impl<'a> Charts<'a> {
         Self { findings, names, points: points.clamp(MIN_POINTS, LINE_POINTS), has_all_blocks }
     }
 
-    /// The variants in the order of their colours.
+    /// Lists the variants in the order of their colours.
     pub(crate) fn key(&self, what: impl Fn(&VariantSummary) -> String) -> Block {
         let dot = |at: usize| format!("<span class=\"dot k{} r{}\"></span>", at % COLOURS, at / COLOURS);
         let variants = self.findings.variants.iter().enumerate();
         Block::Key(variants.map(|(at, variant)| (variant.name.clone(), what(variant), dot(at))).collect())
     }
 
-    /// Ratios of all steps to this base, with one chart per group and set-up. After them come query
-    /// seconds, and rates and response times against connections.
+    /// Returns a workload's charts. The ratios of all steps to the base come first, with one chart
+    /// per group and set-up. After them come the seconds of queries, and rates and response times
+    /// against connections.
     pub(crate) fn of_workload(&self, scope: Scope<'_>, id: &str) -> Vec<Block> {
         let sweeps = sweeps(scope.workload);
         let mut blocks = numbered(&format!("{id}r"), workload::ratios(self, scope, &sweeps));
@@ -64,7 +66,7 @@ impl<'a> Charts<'a> {
         blocks
     }
 
-    /// The id by which links lead to a step's section; empty where the step has none.
+    /// Returns the id by which links lead to a step's section. It is empty where the step has none.
     pub(crate) fn step_id(&self, workload: &str, step: &str) -> String {
         let workloads = &self.findings.workloads;
         let found = workloads.iter().position(|known| known.name == workload).and_then(|number| {
@@ -74,8 +76,8 @@ impl<'a> Charts<'a> {
         found.unwrap_or_default()
     }
 
-    /// Charts of the headline by second, or the reason why it is not drawn; and charts of the other
-    /// kinds of operation, which stand next to latency.
+    /// Returns the charts of the headline by second, or the reason why it is not drawn. The second
+    /// list has the charts of the other kinds of operation, which stand next to latency.
     pub(crate) fn of_step(&self, step: &StepFindings, id: &str) -> (Vec<Block>, Vec<Block>) {
         let found = seconds::seconds(self, step, id);
         if !found.none.is_empty() {
@@ -96,8 +98,8 @@ impl<'a> Charts<'a> {
         numbered(&format!("{id}{letter}"), charts.into_iter().flatten())
     }
 
-    /// What the script knows about the page: the variants, the base, and the rates that it needs
-    /// for another base.
+    /// Returns what the script knows about the page: the variants, the base, and the rates that it
+    /// needs when the reader chooses another base.
     pub(crate) fn page_data(&self) -> Value {
         let mut steps = Vec::new();
         for (number, workload) in self.findings.workloads.iter().enumerate() {
@@ -123,13 +125,13 @@ impl<'a> Charts<'a> {
         })
     }
 
-    /// The number by which the script knows the variant.
+    /// Returns the number by which the script knows the variant.
     fn variant(&self, name: &str) -> usize {
         self.names.iter().position(|known| *known == name).unwrap_or(0)
     }
 }
 
-/// The charts as blocks, each with its own id.
+/// Turns the charts into blocks, each with its own id.
 fn numbered(id: &str, charts: impl IntoIterator<Item = Chart>) -> Vec<Block> {
     let with_id = |(at, chart)| Block::Chart(Chart { id: format!("{id}{at}"), ..chart });
     charts.into_iter().enumerate().map(with_id).collect()
@@ -139,17 +141,17 @@ pub(crate) fn chart(title: impl Into<String>, data: Value) -> Chart {
     Chart { title: title.into(), data, ..Chart::default() }
 }
 
-/// A variant's rate in a table of rates.
+/// Finds a variant's rate in a table of rates.
 fn rate_of<'t>(rates: &'t Table, variant: &str) -> Option<&'t Cell> {
     rates.rows_of(variant).find_map(|row| rates.cell(row, "rate"))
 }
 
-/// `>`, `<` or `≷` of a value that is only a bound.
+/// Returns `>`, `<` or `≷` for a value that is only a bound.
 fn bound_sign(bound: Option<Bound>) -> Option<&'static str> {
     bound.map(|bound| sign_of(Some(bound)).trim_end())
 }
 
-/// Block and rate of the valid runs. A time that was cut off has a third item, true.
+/// Returns block and rate of each valid run. A time that was cut off has `true` as a third item.
 fn block_rates(variant: &VariantStep) -> Vec<Value> {
     let of_run = |run: &StepRun| match run.cut_off {
         true => json!([run.block, figure(run.rate), true]),
@@ -158,25 +160,27 @@ fn block_rates(variant: &VariantStep) -> Vec<Value> {
     variant.valid_runs().map(of_run).collect()
 }
 
-/// A number for the data. A whole number is without its `.0`, because a large run has 80,000 of
-/// them.
+/// Makes a number for the data. A whole number is without its `.0`, because a large run has 80,000
+/// of them.
 pub(crate) fn figure(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
 
-/// The number rounded to `decimals`, for figures that are means of samples.
+/// Makes a number rounded to `decimals`, for figures that are means of samples.
 fn rounded(value: f64, decimals: i32) -> Value {
     let factor = 10_f64.powi(decimals);
     figure((value * factor).round() / factor)
 }
 
-/// A time in µs as exact ms.
+/// Writes a time in µs as exact ms.
 fn milliseconds(time_us: u64) -> Value {
     figure(time_us as f64 / 1e3)
 }
 
-/// Number of lines by second. Each kind of a run has two, its rate and its longest response time.
-/// Lines of kinds other than the headline have half the points, and the device has three lines.
+/// Counts the lines by second, in lines with as many points as the headline's. In each run the
+/// headline's kind has two lines, the rate and the longest response time. Every other kind has two
+/// with half the points, which count as one. The device has three with half the points, which count
+/// as two.
 fn lines(findings: &Findings, of_one_block: bool) -> usize {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let runs = steps

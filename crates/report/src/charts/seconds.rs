@@ -1,5 +1,5 @@
-//! Charts of a step by second: rate, longest response time and the device. Notes say in words which
-//! runs are not drawn. A long line has fewer points than it has seconds, and keeps its extremes.
+//! Charts of a step by second: rate, longest response time and the device. Notes say which runs are
+//! not drawn. A long line has fewer points than it has seconds, but keeps its extremes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::views::details::{has_blocks, kinds};
 const MIN_SECONDS: usize = 2;
 const KIB_PER_MIB: f64 = 1024.0;
 
-/// The charts of a step, or the reason why it has none.
+/// The charts of a step by second, or the reason why it has none.
 #[derive(Debug, Default)]
 pub(super) struct SecondCharts {
     /// Chart of the headline's kind.
@@ -30,9 +30,9 @@ pub(super) struct SecondCharts {
 /// Makes the charts. A line of the headline has at most as many points as `charts` says, and a line
 /// of another kind or of the device has half of them.
 ///
-/// Where most valid runs are too short, there is no chart. Only a slow run of a fixed amount of
-/// work lasts for seconds, so that a chart of the few that can be drawn would be a selection. All
-/// kinds are drawn for the same runs.
+/// There is no chart where most valid runs cannot be drawn. Of runs with a fixed amount of work
+/// only slow ones last for seconds, so that a chart of those few would be a selection. All kinds
+/// are drawn for the same runs.
 pub(super) fn seconds(charts: &Charts<'_>, step: &StepFindings, id: &str) -> SecondCharts {
     if let Some(none) = why_none(step) {
         return SecondCharts { none, ..SecondCharts::default() };
@@ -46,7 +46,7 @@ pub(super) fn seconds(charts: &Charts<'_>, step: &StepFindings, id: &str) -> Sec
     }
 }
 
-/// A function that gives a figure of one second; `None` is a gap.
+/// A function that gives a figure for one second. `None` is a gap in the line.
 type SecondFigure<T> = fn(&T) -> Option<f64>;
 
 const DEVICE: [(&str, SecondFigure<DeviceSecond>); 3] = [
@@ -57,7 +57,8 @@ const DEVICE: [(&str, SecondFigure<DeviceSecond>); 3] = [
     ("device, requests under way", |second| second.queue_depth),
 ];
 
-/// Panels for one kind, with the device's under the headline's. `None` where there is no line.
+/// Makes the panels for one kind, and under the headline's panels those of the device. It is `None`
+/// where there is no line.
 fn of_kind(charts: &Charts<'_>, step: &StepFindings, kind: &str, id: &str) -> Option<Chart> {
     let is_headline = kind == step.headline_kind;
     let points = if is_headline { charts.points } else { charts.points / 2 };
@@ -121,8 +122,8 @@ fn names(panels: &[(&str, Vec<Value>)]) -> String {
     names.join("; ")
 }
 
-/// The runs to draw. In a large run it is one block per variant, because lines of all blocks would
-/// have too few points each.
+/// Returns the runs to draw. In a large run these are one block per variant, because lines of all
+/// blocks would have too few points each.
 fn drawn_runs<'a>(
     charts: &Charts<'_>,
     step: &'a StepFindings,
@@ -139,8 +140,8 @@ fn drawn_runs<'a>(
     })
 }
 
-/// The line's data. Where seconds follow each other from some second on, they need no position of
-/// their own.
+/// Makes the data of a line. Seconds that follow each other without a gap need no position of their
+/// own.
 fn line(variant: usize, block: u32, points: &[LinePoint], decimals: Option<i32>) -> Value {
     let text = |value: f64| decimals.map_or_else(|| figure(value), |decimals| rounded(value, decimals));
     let values: Vec<Option<Value>> = points.iter().map(|point| point.1.map(text)).collect();
@@ -159,7 +160,7 @@ fn series(run: &StepRun, kind: &str, value: SecondFigure<SecondPoint>) -> Vec<Li
     of_kind.map(|point| (point.second as f64, value(point))).collect()
 }
 
-/// Events of the servers in the runs that are drawn.
+/// Returns the events of the servers in the runs that are drawn.
 fn events(charts: &Charts<'_>, step: &StepFindings) -> Vec<Value> {
     drawn_runs(charts, step)
         .flat_map(|(variant, run)| run.server_events.iter().map(move |event| (variant, run, event)))
@@ -174,7 +175,7 @@ fn events(charts: &Charts<'_>, step: &StepFindings) -> Vec<Value> {
         .collect()
 }
 
-/// Why most valid runs, or all, cannot be drawn.
+/// Says why most valid runs, or all, cannot be drawn. It is `None` where most can.
 fn why_none(step: &StepFindings) -> Option<String> {
     let valid: Vec<&StepRun> = step.variants.iter().flat_map(VariantStep::valid_runs).collect();
     if valid.is_empty() {
@@ -191,7 +192,7 @@ fn why_none(step: &StepFindings) -> Option<String> {
     Some(format!("No chart: {left_out} of {of} cannot be drawn by second ({}).", reasons.join("; ")))
 }
 
-/// Why a run has no line; `None` for one that has.
+/// Says why a run has no line. It is `None` for a run that has one.
 fn why_not(run: &StepRun, headline_kind: &str) -> Option<&'static str> {
     match run.validity {
         Validity::Invalid { .. } => return Some("invalid"),
@@ -206,7 +207,7 @@ fn why_not(run: &StepRun, headline_kind: &str) -> Option<&'static str> {
     (!run.has_telling_seconds).then_some("too few answers for single seconds to say something")
 }
 
-/// A note on a variant's runs that are not drawn, by reason. It says if the variant has no line at
+/// Notes which of a variant's runs are not drawn, by reason, and whether the variant has no line at
 /// all.
 fn note(variant: &VariantStep, step: &StepFindings) -> Option<String> {
     let mut left_out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -230,7 +231,7 @@ fn note(variant: &VariantStep, step: &StepFindings) -> Option<String> {
     }
 }
 
-/// Position along the axis, and value; `None` is a gap in the line.
+/// Position along the axis, and value. `None` is a gap in the line.
 type LinePoint = (f64, Option<f64>);
 
 /// Returns at most `limit` points (at least 6). Time is cut into equal parts, and each part keeps

@@ -1,7 +1,9 @@
-//! Charts of one step by topic: response times by percentile over all valid blocks together; the view
-//! `by_user` as bars, with CPU and IO of an operation stacked by who used it; the rate of each block as a
-//! point with the variant's median, which are the views `rate_by_block` and rate; and how two factors act
-//! on each other.
+//! Charts of one step by topic.
+//!
+//! * Latency: response times by percentile, over all valid blocks together.
+//! * Cost: CPU and IO per operation, stacked by who used it, which is the view `by_user`.
+//! * Statistics: the rate of each block as a point, with the variant's median, from the view
+//!   `rate_by_block` and the table of rates; and how two factors act on each other.
 
 use dbdyno_analyse::{StepFindings, Validity, VariantSummary, unique};
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use crate::views::details::cost::{CPU_UNIT, IO_UNIT, by_user};
 use crate::views::details::statistics::by_block;
 use crate::views::details::{self, rate};
 
-/// The chart; `None` where no variant has a curve.
+/// Draws response times by percentile. It is `None` where no variant has a curve.
 pub(super) fn percentiles(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let curves: Vec<(&str, &[(f64, u64)])> = step
         .variants
@@ -41,7 +43,7 @@ pub(super) fn percentiles(charts: &Charts<'_>, step: &StepFindings) -> Option<Ch
     })
 }
 
-/// The chart; `None` where neither CPU nor IO was sampled.
+/// Draws CPU and IO per operation. It is `None` where neither was sampled.
 pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let table = by_user(step);
     let all = [("CPU, µs per operation", CPU_UNIT), ("device, KiB per operation", IO_UNIT)];
@@ -58,7 +60,7 @@ pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     })
 }
 
-/// Of the columns with this unit.
+/// Makes the panel for the columns with this unit.
 fn cost_panel(table: &Table, title: &str, unit: &str) -> Option<Value> {
     let columns = table.columns.iter().enumerate().filter(|(_, column)| column.unit == unit);
     let values = |at: usize| table.rows.iter().map(move |row| row[at].value.map(|value| rounded(value, 4)));
@@ -68,7 +70,7 @@ fn cost_panel(table: &Table, title: &str, unit: &str) -> Option<Value> {
     (!parts.is_empty()).then(|| json!({ "unit": title, "parts": parts }))
 }
 
-/// The chart; `None` for one block.
+/// Draws the rate of each block. It is `None` where no variant has two valid blocks.
 pub(super) fn blocks(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let (blocks, medians) = (by_block(step).pop()?, rate(step)?);
     let all: Vec<(usize, Vec<Value>)> =
@@ -92,7 +94,8 @@ pub(super) fn blocks(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> 
     ))
 }
 
-/// Block and rate of the valid runs, and the sign of a time that is only a bound.
+/// Returns block and rate of each valid run. A time that is only a bound has its sign as a third
+/// item.
 fn block_points(blocks: &Table, variant: &str) -> Vec<Value> {
     let valid = Validity::Valid.state();
     let rows = blocks.rows_of(variant);
@@ -106,8 +109,8 @@ fn block_points(blocks: &Table, variant: &str) -> Vec<Value> {
     rows.filter_map(point).collect()
 }
 
-/// The chart for the first two factors, with the others at the base's levels. `None` without two
-/// factors.
+/// Draws the first two factors of the design, with the others at the base's levels. It is `None`
+/// for a plan without two factors.
 pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let variants = &charts.findings.variants;
     let base = variants.iter().find(|variant| variant.name == charts.findings.run.base)?;
@@ -128,7 +131,7 @@ pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Ch
             variant.factors.get(first).is_some_and(|level| level == of_first)
                 && variant.factors.get(second).is_some_and(|level| level == of_second)
         };
-        // Lines between bounds would say how factors act where nothing is known.
+        // A line to a bound would claim how factors act where that is unknown.
         rate_of(&rates, &shown.iter().find(is_it)?.name).filter(|cell| cell.bound.is_none())?.value
     };
     let across = levels(first);

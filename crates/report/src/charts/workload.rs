@@ -1,7 +1,10 @@
-//! Charts of a workload's steps together: the view `ratios` as dots with intervals around 1, one chart for
-//! each group of steps and number of connections; the view `executions` as bars with whiskers and points,
-//! in seconds or with the base as 100 %, with and without outliers; and rates and response times against
-//! the number of connections.
+//! Charts of a workload's steps together.
+//!
+//! * Ratios: the view `ratios` as dots with intervals around 1, with one chart per group of steps
+//!   and number of connections.
+//! * Queries: the view `executions` as bars with whiskers and points, in seconds or with the base
+//!   as 100 %, with and without outliers.
+//! * Sweeps: rates and response times against the number of connections.
 
 use dbdyno_analyse::{StepFindings, Verdict};
 use serde_json::{Map, Value, json};
@@ -14,7 +17,7 @@ use crate::views::groups::in_published_order;
 use crate::views::sweeps::{self, PointOf, Sweep};
 use crate::views::{self, Scope, details};
 
-/// The charts; none where nothing is compared.
+/// Draws the ratios to the base. There are no charts where nothing is compared.
 pub(super) fn ratios(charts: &Charts<'_>, scope: Scope<'_>, sweeps: &[Sweep<'_>]) -> Vec<Chart> {
     let Some(table) = views::ratios::tables(scope).pop() else { return Vec::new() };
     let mut sets: Vec<(String, Vec<&StepFindings>)> = Vec::new();
@@ -29,8 +32,8 @@ pub(super) fn ratios(charts: &Charts<'_>, scope: Scope<'_>, sweeps: &[Sweep<'_>]
     sets.iter().filter_map(|(name, steps)| of_set(charts, scope, &table, (name, steps))).collect()
 }
 
-/// The chart in which a step is shown, such as `point, part 1, 16 connections`. It is empty for
-/// steps without a group that ran with one number of connections.
+/// Names the chart in which a step is shown, such as `point, part 1, 16 connections`. The name is
+/// empty for steps without a group that ran with one number of connections.
 fn set_of(step: &StepFindings, sweeps: &[Sweep<'_>]) -> String {
     let group = step.groups.values().next().cloned();
     let has_step = |sweep: &Sweep<'_>| sweep.steps.iter().any(|other| other.name == step.name);
@@ -40,7 +43,7 @@ fn set_of(step: &StepFindings, sweeps: &[Sweep<'_>]) -> String {
     group.into_iter().chain(connections).collect::<Vec<_>>().join(", ")
 }
 
-/// One chart of these steps' rows of the table.
+/// Makes one chart from the table's rows for these steps.
 fn of_set(
     charts: &Charts<'_>,
     scope: Scope<'_>,
@@ -85,8 +88,8 @@ fn has_sign(point: &Value) -> bool {
     point.get(6).is_some()
 }
 
-/// Row, variant, ratio, ends of the interval, verdict, and `>`, `<` or `≷` of a ratio that is only a
-/// bound.
+/// Returns the data of a point: row, variant, ratio, ends of the interval and verdict. A ratio that
+/// is only a bound has `>`, `<` or `≷` as a last item.
 fn ratio_point(row: usize, variant: usize, cell: &Cell) -> Option<Value> {
     let bound = cell.bound.map(|bound| sign_of(Some(bound)).trim_end());
     let mut point = vec![
@@ -101,7 +104,7 @@ fn ratio_point(row: usize, variant: usize, cell: &Cell) -> Option<Value> {
     Some(Value::Array(point))
 }
 
-/// A median beyond this many times the third quartile of all is an outlier.
+/// A median beyond this many times the third quartile of all medians is an outlier.
 const FAR: f64 = 2.5;
 /// Length of the axis ÷ the highest value that is not an outlier.
 const ROOM: f64 = 1.25;
@@ -112,12 +115,12 @@ struct Bar {
     variant: usize,
     median: f64,
     times: Vec<f64>,
-    /// Of a time that is only a bound.
+    /// The sign of a time that is only a bound.
     sign: Option<&'static str>,
 }
 
-/// The charts; none where no time counts by itself. Without a variant to compare with, they are in
-/// seconds.
+/// Draws the times of queries. There are no charts where no time counts by itself. Without a
+/// variant to compare with, times are in seconds.
 pub(super) fn queries(charts: &Charts<'_>, scope: Scope<'_>) -> Vec<Chart> {
     let steps: Vec<(&StepFindings, Table)> = scope.steps().filter_map(of_one_query).collect();
     let (base, is_compared) = (&scope.run.base, !scope.compared().is_empty());
@@ -158,14 +161,14 @@ pub(super) fn queries(charts: &Charts<'_>, scope: Scope<'_>) -> Vec<Chart> {
     all
 }
 
-/// The step with its executions, if each of these is a time of its own.
+/// Returns the step with its executions, if each of these is a time that counts by itself.
 fn of_one_query(step: &StepFindings) -> Option<(&StepFindings, Table)> {
     let executions = step.less_is_better.then(|| one_by_one(step))?;
     (!executions.rows.is_empty() && composite(step).rows.is_empty()).then_some((step, executions))
 }
 
-/// A variant's row of the step's table, with its rows of the table of executions. Those of runs that
-/// are not valid have another label.
+/// Makes the bar for a variant, from its row in the step's table of rates and its rows in the table
+/// of executions. Rows of invalid runs have another label, so that they are not found.
 fn bar(
     (row, variant): (usize, usize),
     medians: &Table,
@@ -173,7 +176,7 @@ fn bar(
     (name, unit, is_below): (&str, f64, bool),
 ) -> Option<Bar> {
     let median = rate_of(medians, name)?;
-    // Of two times that were both cut off, nothing is known.
+    // Nothing is known of the ratio of two times that were both cut off.
     if is_below && median.bound.is_some() {
         return None;
     }
@@ -209,7 +212,8 @@ fn bar_point(bar: &Bar) -> Value {
     })
 }
 
-/// The value at which the axis ends without outliers; `None` where there are none.
+/// Returns the value at which the axis ends in the chart without outliers. It is `None` where there
+/// are no outliers.
 fn outliers_from(bars: &[Bar]) -> Option<f64> {
     let mut medians: Vec<f64> = bars.iter().map(|bar| bar.median).collect();
     medians.sort_unstable_by(f64::total_cmp);
@@ -218,7 +222,7 @@ fn outliers_from(bars: &[Bar]) -> Option<f64> {
     medians.last().is_some_and(|last| *last > far).then_some(most * ROOM)
 }
 
-/// Name in the data, the function that gives a point, and the divisor: times are in ms.
+/// Name in the data, the function that gives a point, and the divisor, which turns µs into ms.
 const LINES: [(&str, PointOf, f64); 4] = [
     ("rate", sweeps::rate, 1.0),
     ("p50", sweeps::p50_us, 1e3),

@@ -1,5 +1,5 @@
-//! Renders blocks as the body of an HTML page, and wraps it into the page: style, script and charts are in
-//! one file that needs no network. Every text is escaped here.
+//! Renders blocks as the body of an HTML page, and wraps the body into the page. Style, script and
+//! charts are in one file that needs no network. Every text is escaped here.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -13,7 +13,8 @@ const LONG: usize = 40;
 /// Columns of this rank and above are left out on a telephone.
 const WIDE: u8 = 3;
 
-/// Renders the document within one `main`. Each section goes from a heading of level 2 to the next.
+/// Renders the document within one `main` element. Each section goes from one heading of level 2 to
+/// the next.
 pub fn html(blocks: &[Block]) -> String {
     let mut page = Page { out: String::from("<main>\n"), contents: contents(blocks), ..Page::default() };
     page.blocks(blocks);
@@ -21,8 +22,8 @@ pub fn html(blocks: &[Block]) -> String {
     page.out + "</main>\n"
 }
 
-/// The page with this title and body. `data` is what its script knows about the page. A content
-/// security policy forbids anything from outside.
+/// Makes the page with this title and body. `data` is what its script knows about the page. A
+/// content security policy forbids anything from outside.
 pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String {
     [
         include_str!("head.html"),
@@ -43,15 +44,15 @@ pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String 
 #[derive(Default)]
 struct Page {
     out: String,
-    /// The links of the contents, made first because they stand before what they lead to.
+    /// The links of the contents. They are made first, because they stand before what they lead to.
     contents: String,
     is_in_section: bool,
     is_printed_if_unfolded: bool,
     is_in_fold: bool,
     /// Level of the last heading.
     level: u8,
-    /// Meanings of columns that an earlier table with the same title has. In further tables, the
-    /// script adds them.
+    /// Meanings of columns that an earlier table with the same title has already given. The script
+    /// adds them to further tables.
     said: HashSet<[String; 3]>,
 }
 
@@ -146,8 +147,8 @@ impl Page {
         self.line(&format!("<h{level}{id}>{}{aside}</h{level}>", escaped(&heading.text)));
     }
 
-    /// With scripts, the content of a `noscript` is a text until it is opened, so that a large page
-    /// opens at once.
+    /// Renders a part that is folded at first. With scripts, the content of a `noscript` is a text
+    /// until the reader opens it, so that a large page opens at once.
     fn fold(&mut self, title: &str, blocks: &[Block]) {
         // A `noscript` within another would end it.
         let is_first = !std::mem::replace(&mut self.is_in_fold, true);
@@ -277,14 +278,14 @@ impl Page {
     }
 }
 
-/// Whether a text is words that may be broken into lines where a table is wide, other than
-/// `40.5 → 7.88`.
+/// Whether a text may be broken into lines where a table is wide. Pairs of values, such as
+/// `40.5 → 7.88`, stay on one line.
 fn is_phrase(text: &str) -> bool {
     text.chars().count() > 16 && text.contains(' ') && !text.contains('→')
 }
 
-/// How far from 1 a table's intervals reach, as a logarithm. An interval that is far wider than
-/// most ends at the edge, so that it does not compress the others.
+/// Returns how far from 1 a table's intervals reach, as a logarithm. An interval that is far wider
+/// than most ends at the edge, so that it does not compress the others.
 fn reach(table: &Table) -> f64 {
     let intervals = table.rows.iter().flatten().filter_map(|cell| cell.drawn.or(cell.interval));
     let mut ends: Vec<f64> =
@@ -294,7 +295,8 @@ fn reach(table: &Table) -> f64 {
     ends.last().copied().unwrap_or(0.0).min(3.0 * usual).max(0.02)
 }
 
-/// A line from end to end, with a dot at its middle, which is the ratio, and a mark at 1.
+/// Draws an interval as a line from end to end, with a dot at its middle, which is the ratio, and a
+/// mark at 1.
 fn drawn(interval: Interval, reach: f64) -> String {
     let x = |log: f64| 30.0 + 28.0 * (log / reach).clamp(-1.0, 1.0);
     let (low, high) = (interval.low.ln(), interval.high.ln());
@@ -305,18 +307,18 @@ fn drawn(interval: Interval, reach: f64) -> String {
     )
 }
 
-/// Data for the page's script, escaped so that it cannot end its element.
+/// Embeds data for the page's script, escaped so that they cannot end their element.
 pub(crate) fn data_block(id: &str, data: &serde_json::Value) -> String {
     let text = data.to_string().replace('<', "\\u003c");
     format!("<script type=\"application/json\"{}>{text}</script>", attribute("id", id))
 }
 
-/// The attribute; empty where the value is.
+/// Writes an attribute. The result is empty where the value is.
 fn attribute(name: &str, value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" {name}=\"{}\"", escaped(value)) }
 }
 
-/// The class for a tone. `page.css` has the classes.
+/// Returns the class for a tone. `page.css` has the classes.
 fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "",
@@ -333,7 +335,7 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Links to all headings of level 2 that have an id. A new paragraph begins where the aside
+/// Makes links to all headings of level 2 that have an id. A new paragraph begins where the aside
 /// changes, so that the steps of a workload are together.
 fn contents(blocks: &[Block]) -> String {
     let headings = blocks.iter().filter_map(|block| match block {
@@ -355,7 +357,7 @@ fn contents(blocks: &[Block]) -> String {
     if was_step.is_some() { text + "</p>\n" } else { text }
 }
 
-/// Text as element content or attribute value.
+/// Escapes a text for use as element content or attribute value.
 pub(crate) fn escaped(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for character in text.chars() {
@@ -371,8 +373,8 @@ pub(crate) fn escaped(text: &str) -> String {
     result
 }
 
-/// Text as element content, where text between two backquotes is code. A backquote without a second
-/// one stays.
+/// Escapes a text for use as element content. Text between two backquotes becomes code, and a
+/// backquote without a second one stays.
 fn coded(text: &str) -> String {
     let parts: Vec<String> = text.split('`').map(escaped).collect();
     let last = parts.len() - 1;

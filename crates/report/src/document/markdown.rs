@@ -1,5 +1,6 @@
-//! Renders blocks as Markdown, with tables as in GitHub Flavored Markdown, and turns a plan's Markdown
-//! into HTML, Markdown or plain text. HTML markup in a plan is shown as text and never takes effect.
+//! Renders blocks as Markdown, with tables as in GitHub Flavored Markdown. It also turns a plan's
+//! Markdown into HTML, Markdown or plain text. HTML markup in a plan is shown as text and never
+//! takes effect.
 
 use pulldown_cmark::html::push_html;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -7,15 +8,15 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use super::text::one_line;
 use super::{Block, Cell, Heading, Table, Tone};
 
-/// The document, which ends in a newline.
+/// Renders the document, which ends in a newline.
 pub fn markdown(blocks: &[Block]) -> String {
     let mut parts = Vec::new();
     blocks.iter().for_each(|block| add(block, &mut parts));
     parts.join("\n\n") + "\n"
 }
 
-/// Adds a block's parts. A part is a paragraph, a heading, a list or a table, and blank lines are
-/// between parts.
+/// Adds a block's parts. A part is a paragraph, a heading, a list or a table. Blank lines separate
+/// parts.
 fn add(block: &Block, parts: &mut Vec<String>) {
     match block {
         Block::Heading(heading) => parts.push(self::heading(heading)),
@@ -79,15 +80,15 @@ fn table(table: &Table, parts: &mut Vec<String>) {
     }
 }
 
-/// The value, followed by interval, verdict and sign.
+/// Writes a table cell: the value, followed by interval, verdict and sign.
 fn cell_text(cell: &Cell) -> String {
     let mut parts = vec![cell.text.clone(), cell.judgement(), cell.sign.to_owned()];
     parts.retain(|part| !part.is_empty());
     escaped(&parts.join(" "))
 }
 
-/// Text that Markdown shows unchanged, on one line and inside a table. Underscores within words
-/// stay, because no dialect in use reads them as emphasis.
+/// Escapes a text so that Markdown shows it unchanged, on one line and inside a table. Underscores
+/// within words stay, because no common dialect reads them as emphasis.
 pub(crate) fn escaped(text: &str) -> String {
     let text = one_line(text);
     let characters: Vec<char> = text.chars().collect();
@@ -103,7 +104,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => result.push_str("&lt;"),
             '\\' | '|' | '*' | '`' | '[' | ']' | '~' => result.extend(['\\', character]),
             '_' if !inside_word(at) => result.push_str("\\_"),
-            // These would begin a heading, a quotation or a list.
+            // At the beginning of a text, these characters begin a heading, a quotation or a list.
             '#' | '>' if at == 0 => result.extend(['\\', character]),
             '+' | '-' if at == 0 && characters.get(1) == Some(&' ') => result.extend(['\\', character]),
             other => result.push(other),
@@ -112,7 +113,7 @@ pub(crate) fn escaped(text: &str) -> String {
     result
 }
 
-/// A fenced block. Its fence is longer than any run of backticks in it.
+/// Makes a fenced block. Its fence is longer than any run of backticks in the text.
 fn code_block(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -121,8 +122,8 @@ fn code_block(text: &str) -> String {
 
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
-/// The text as HTML: paragraphs, lists, tables, code, emphasis and links to the web. Its headings
-/// are below those of the page.
+/// Renders a plan's text as HTML: paragraphs, lists, tables, code, emphasis and links to the web.
+/// Its headings are below those of the page.
 pub(super) fn prose_html(text: &str) -> String {
     let mut open_links = Vec::new();
     let events = Parser::new_ext(text, OPTIONS).filter_map(move |event| match event {
@@ -137,7 +138,7 @@ pub(super) fn prose_html(text: &str) -> String {
             is_web.then_some(event)
         }
         Event::End(TagEnd::Link) => open_links.pop().unwrap_or(false).then_some(event),
-        // A page needs no network, so that only an image's description stays.
+        // A page needs no network, so only the description of an image stays.
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
         event => Some(event),
     });
@@ -146,7 +147,7 @@ pub(super) fn prose_html(text: &str) -> String {
     page
 }
 
-/// The text as it was written, except for markup, whose `<` is escaped.
+/// Returns a plan's text as it was written, except that the `<` of markup is escaped.
 fn prose_markdown(text: &str) -> String {
     let mut result = text.trim().to_owned();
     let markup: Vec<_> = Parser::new_ext(text.trim(), OPTIONS)
@@ -161,7 +162,7 @@ fn prose_markdown(text: &str) -> String {
     result
 }
 
-/// The text without markup, as one string per paragraph or item.
+/// Returns a plan's text without markup, as one string per paragraph or item.
 pub(super) fn prose_plain(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut links = Vec::new();

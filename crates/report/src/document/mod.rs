@@ -63,12 +63,12 @@ pub enum Block {
 }
 
 impl Block {
-    /// A heading of level 2 or 3 without a link to it.
+    /// Makes a heading that no link leads to.
     pub fn heading(level: u8, text: impl Into<String>) -> Self {
         Self::Heading(Heading { level, text: text.into(), aside: String::new(), id: String::new() })
     }
 
-    /// A heading of level 2 that links lead to.
+    /// Makes a heading of level 2 that links lead to.
     pub fn section(text: impl Into<String>, id: impl Into<String>) -> Self {
         Self::Heading(Heading { level: 2, text: text.into(), aside: String::new(), id: id.into() })
     }
@@ -101,18 +101,20 @@ pub enum Tone {
     Worse,
     /// The value is invalid, or a problem.
     Doubt,
-    /// The value is within the highest quarter of its step.
+    /// The value is in the highest quarter of its step, or the ratio is coloured by threshold as
+    /// faster.
     Highest,
     Lowest,
-    /// The planned rate was missed, or the value is a target itself.
+    /// The planned rate was missed, the value is a target itself, or the ratio is near 1 by
+    /// threshold.
     Missed,
-    /// The value is more than 5 % above the base.
+    /// The ratio shows a faster variant, by its verdict or by more than 5 %.
     Above,
     Below,
 }
 
 impl Tone {
-    /// The sign next to a coloured value, so that the colour is never alone.
+    /// Returns the sign next to a coloured value, so that the colour is never alone.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Highest => "▲",
@@ -124,7 +126,7 @@ impl Tone {
         }
     }
 
-    /// The tone for a value with this verdict. Only what was decided has a colour.
+    /// Returns the tone for a value with this verdict. Only what was decided has a colour.
     pub fn of(verdict: Option<Verdict>) -> Self {
         match verdict {
             Some(Verdict::Faster) => Self::Better,
@@ -175,12 +177,12 @@ impl Table {
         self
     }
 
-    /// The cell that a row has in the column of this name.
+    /// Returns the cell that a row has in the column of this name.
     pub(crate) fn cell<'t>(&self, row: &'t [Cell], column: &str) -> Option<&'t Cell> {
         row.get(self.columns.iter().position(|known| known.name == column)?)
     }
 
-    /// The rows that begin with this label.
+    /// Returns the rows that begin with this label.
     pub(crate) fn rows_of(&self, label: &str) -> impl Iterator<Item = &[Cell]> {
         self.rows.iter().filter(move |row| row[0].text == label).map(Vec::as_slice)
     }
@@ -189,7 +191,7 @@ impl Table {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
-    /// Signs and their meanings on one line; empty where the table has none.
+    /// Writes signs and their meanings on one line. It is empty where the table has none.
     pub(crate) fn legend_text(&self) -> String {
         let entries = self.legend.iter().map(|(tone, meaning)| format!("{} {meaning}", tone.sign()));
         entries.collect::<Vec<_>>().join(" · ")
@@ -249,7 +251,7 @@ impl Column {
         Self { is_words: true, ..Self::new(name, "", "") }
     }
 
-    /// A column that may be left out on a narrow terminal.
+    /// Makes a column that may be left out on a narrow terminal.
     pub fn ranked(name: &str, unit: &str, rank: u8) -> Self {
         Self { rank, ..Self::new(name, unit, "") }
     }
@@ -261,7 +263,8 @@ pub struct Cell {
     pub text: String,
     /// The number that the text stands for, unrounded, for JSON and charts.
     pub value: Option<f64>,
-    /// The value is only a bound, because a time limit ended what it is of.
+    /// Says on which side of the value the true one lies, if a time limit ended a measurement, so
+    /// that the value is only a bound.
     pub bound: Option<Bound>,
     /// The value's lowest and highest block.
     pub spread: Option<Interval>,
@@ -303,8 +306,8 @@ impl Cell {
         Self { text: text.into(), tone, ..Self::default() }
     }
 
-    /// Interval and verdict of a ratio over several blocks, `0.991–1.049 same`; empty where there
-    /// is neither.
+    /// Writes interval and verdict of a ratio over several blocks, `0.991–1.049 same`. It is empty
+    /// where there is neither.
     fn judgement(&self) -> String {
         let interval = self.interval.map(crate::number::interval_text);
         let verdict = self.verdict.map(|verdict| verdict.word().to_owned());

@@ -12,7 +12,7 @@ const FACT: usize = 20;
 /// A width that is enough for every line, where nothing is to be broken.
 const WIDEST: usize = 10_000;
 
-/// The blocks as lines of at most `width` characters, except code, which stays as it was written.
+/// Renders the blocks as lines of at most `width` characters. Code stays as it was written.
 pub fn terminal(blocks: &[Block], width: usize, colour: bool) -> String {
     let mut screen = Screen { text: String::new(), width: width.min(WIDEST), colour };
     blocks.iter().for_each(|block| screen.block(block));
@@ -136,7 +136,8 @@ impl Screen {
     }
 }
 
-/// The table without the columns that do not fit, and with long texts broken.
+/// Lays out a table. Columns of the highest ranks are left out where they do not fit, and long
+/// texts are broken.
 fn fitted(table: &Table, width: usize) -> TextTable {
     let last = table.columns.iter().map(|column| column.rank).max().unwrap_or(0);
     let up_to = |rank: u8| {
@@ -169,7 +170,7 @@ fn text_table(table: &Table, kept: &[usize]) -> TextTable {
     }
 }
 
-/// Widths of what follows a column's values, so that values stay aligned whatever follows them.
+/// Widths of what follows a column's values. Padding to them keeps the values aligned.
 #[derive(Default)]
 struct Widths {
     interval: usize,
@@ -195,7 +196,7 @@ fn word_of(cell: &Cell) -> &'static str {
     cell.verdict.map_or("", |verdict| verdict.word())
 }
 
-/// The text of a table cell: value, interval, verdict and sign.
+/// Writes a table cell: value, interval, verdict and sign.
 fn text_cell(cell: &Cell, widths: &Widths) -> TextCell {
     let mut text = one_line(&cell.text);
     if widths.interval > 0 {

@@ -1,19 +1,19 @@
 //! Plain text in columns: counted, cut, wrapped, and without control characters for a terminal.
 //! [`TextTable`] lays out aligned tables that never exceed a width.
 //!
-//! What does not fit goes into a further part of the table, with its labels repeated. A long text, such
-//! as a query plan or a setting, is broken into several lines, so that nothing is cut. Colour is added
-//! after a table cell was padded, so that it never disturbs the alignment.
+//! Columns that do not fit go into a further part of the table, in which the labels are repeated. A
+//! long text, such as a query plan or a setting, is broken into several lines, so that nothing is
+//! cut. Colour is added after a table cell was padded, so that it never disturbs the alignment.
 
 use super::Tone;
 
-/// Number of columns, for which characters are counted. Names in double-width scripts are therefore
-/// misaligned, but all numbers stay readable.
+/// Returns the columns that a text takes, which is its number of characters. Names in double-width
+/// scripts are therefore misaligned, but all numbers stay readable.
 pub(crate) fn columns_of(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The text broken at spaces into lines of at most `width` characters, with further lines indented.
+/// Breaks a text at spaces into lines of at most `width` characters, with further lines indented.
 pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -30,7 +30,7 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
     lines
 }
 
-/// Text of at most `width` characters. A longer text ends in an ellipsis.
+/// Shortens a text to at most `width` characters. A longer text ends in an ellipsis.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if columns_of(text) <= width {
         return text.to_owned();
@@ -38,7 +38,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// The text on one line. What would break a line or control a terminal becomes a space.
+/// Puts a text on one line. What would break a line or control a terminal becomes a space.
 pub(crate) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|word| !word.is_empty())
@@ -46,8 +46,8 @@ pub(crate) fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// The text in the colour of its tone. It uses only the sixteen colours that a terminal's own theme
-/// keeps readable.
+/// Writes a text in the colour of its tone. It uses only the sixteen colours that a terminal's own
+/// theme keeps readable.
 pub(crate) fn painted(tone: Tone, text: &str) -> String {
     let code = match tone {
         Tone::Plain => return text.to_owned(),
@@ -73,7 +73,7 @@ impl From<String> for TextCell {
     }
 }
 
-/// A table. Columns below `labels` are repeated in each part.
+/// A table. The first `labels` columns are repeated in each part.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextTable {
     pub(crate) labels: usize,
@@ -94,7 +94,8 @@ const GAP: usize = 2;
 const LABEL_LIMIT: usize = 40;
 
 impl TextTable {
-    /// The table's lines, each at most `width` characters wherever labels and one column fit.
+    /// Returns the table's lines. Each has at most `width` characters wherever the labels and one
+    /// column fit.
     pub(crate) fn lines(&self, width: usize, colour: bool) -> Vec<String> {
         let widths: Vec<usize> = (0..self.heads.len()).map(|column| self.width_of(column)).collect();
         let mut lines = Vec::new();
@@ -107,7 +108,7 @@ impl TextTable {
         lines
     }
 
-    /// Width that the table takes in one part, in columns of the terminal.
+    /// Returns the width that the table takes in one part, in columns of the terminal.
     pub(crate) fn width(&self) -> usize {
         let columns = (0..self.heads.len()).map(|column| self.width_of(column) + GAP);
         columns.sum::<usize>().saturating_sub(GAP)
@@ -161,7 +162,8 @@ impl TextTable {
         line
     }
 
-    /// Columns of each part: the labels, and as many of the others as fit, in their order.
+    /// Returns the columns of each part: the labels, and as many of the others as fit, in their
+    /// order.
     fn parts(&self, widths: &[usize], width: usize) -> Vec<Vec<usize>> {
         let labels: Vec<usize> = (0..self.labels).collect();
         let label_width: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
@@ -192,7 +194,7 @@ impl TextTable {
         cells.max().unwrap_or(0)
     }
 
-    /// The lines of a column's head. The unit is the last one where any column has a unit.
+    /// Returns the lines of a column's head. The unit is the last line where any column has a unit.
     fn head(&self, column: usize) -> Vec<String> {
         let (name, unit) = &self.heads[column];
         let mut lines = match self.breaks_heads {
@@ -210,7 +212,7 @@ impl TextTable {
     }
 }
 
-/// Shortest text that is broken. No column of longer texts becomes narrower than this.
+/// Longest text that is never broken. No column of longer texts becomes narrower than this.
 const NARROWEST: usize = 30;
 /// The same limit for labels, which are words.
 const NARROWEST_LABEL: usize = 16;
@@ -241,8 +243,9 @@ impl TextTable {
         self
     }
 
-    /// The width of each label when one of them gives way to the widest short figure; `None` where
-    /// a label has the width that it needs.
+    /// Returns the width at which each label is broken. The widest label gives way to the widest
+    /// short figure, and a label that would be cut is broken instead. It is `None` for a label that
+    /// keeps its width.
     fn rooms_of_labels(&self, widths: &[usize], width: usize) -> Vec<Option<usize>> {
         let mut rooms = vec![None; widths.len()];
         let figure = widths[self.labels..].iter().filter(|width| **width <= NARROWEST).max().unwrap_or(&0);
@@ -259,7 +262,7 @@ impl TextTable {
     }
 }
 
-/// One row as several. The first has the short texts.
+/// Breaks one row into several. The first has the short texts.
 fn broken(row: Vec<TextCell>, rooms: &[Option<usize>]) -> Vec<Vec<TextCell>> {
     let mut rows: Vec<Vec<TextCell>> = vec![vec![TextCell::default(); row.len()]];
     for (column, cell) in row.into_iter().enumerate() {

@@ -1,10 +1,11 @@
 //! Table cells for the views: rates, times, ratios, and the placeholder where there is none. A
-//! table cell that is made from a number keeps it unrounded, for JSON. [`Pivot`] has one metric of the
-//! long tables by step and variant.
+//! table cell that is made from a number keeps it unrounded, for JSON. [`Pivot`] has one metric
+//! from the long tables, by step and variant.
 //!
-//! The colours are those of the original's report. They were checked against every table cell that its
-//! author has published. They say what is unusual in a column, not what is significant. Ratios are
-//! coloured by their verdicts, unless the plan wants thresholds.
+//! The colours of rates are those in the reports of the original Insert Benchmark. They were
+//! checked against every table cell that its author has published. They say what is unusual in a
+//! column, not what is significant. Ratios are coloured by their verdicts, unless the plan wants
+//! thresholds.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ impl Placeholder {
     }
 }
 
-/// The placeholder for the worst that happened: `failed`, `invalid`, `not run` or `n/a`.
+/// Returns the placeholder for the worst that happened: `failed`, `invalid`, `not run` or `n/a`.
 pub(crate) fn placeholder(scope: Scope<'_>, variant: &VariantStep) -> Placeholder {
     let failed = |run: &StepRun| match &run.validity {
         Validity::Failed { message } => Some(Placeholder::new("failed", &failure_words(message))),
@@ -60,7 +61,7 @@ pub(crate) fn placeholder(scope: Scope<'_>, variant: &VariantStep) -> Placeholde
     }
 }
 
-/// A variant's ratio, or the placeholder that says why it has none.
+/// Returns a variant's ratio, or the placeholder that says why it has none.
 pub(crate) fn ratio_or_placeholder(scope: Scope<'_>, found: &VariantStep) -> String {
     match &found.to_base.ratio {
         Some(ratio) => bounded_text(ratio),
@@ -89,17 +90,17 @@ pub(super) fn number(value: f64, text: String) -> Cell {
     Cell { value: Some(value), ..Cell::from(text) }
 }
 
-/// A number that may be unknown, which its text says too.
+/// Makes a table cell for a number that may be unknown. Then its text says so.
 pub(super) fn known(value: Option<f64>, text: String) -> Cell {
     Cell { value, ..Cell::from(text) }
 }
 
-/// A number with a fixed number of decimals.
+/// Makes a table cell for a number with a fixed number of decimals.
 pub(super) fn fixed_cell(value: f64, decimals: usize) -> Cell {
     number(value, fixed(Some(value), decimals))
 }
 
-/// A rate per second.
+/// Makes a table cell for a rate per second.
 pub(super) fn rate_cell(value: f64) -> Cell {
     number(value, rate(Some(value)))
 }
@@ -108,23 +109,23 @@ pub(super) fn seconds_cell(seconds: f64) -> Cell {
     number(seconds, seconds_text(seconds))
 }
 
-/// Microseconds as milliseconds.
+/// Makes a table cell for microseconds, which are shown as milliseconds.
 pub(super) fn milliseconds_cell(us: f64) -> Cell {
     number(us / 1e3, milliseconds(us.round() as u64))
 }
 
-/// A fraction in percent.
+/// Makes a table cell for a fraction, which is shown in percent.
 pub(super) fn percent_cell(fraction: f64) -> Cell {
     number(100.0 * fraction, percent(fraction))
 }
 
-/// As [`headline_text`].
+/// Makes a table cell with the text of [`headline_text`].
 pub(super) fn headline_cell(step: &StepFindings, figure: f64, cut_off: bool) -> Cell {
     let bound = cut_off.then_some(Bound::MoreThan);
     Cell { bound, ..number(figure, headline_text(step, figure, cut_off)) }
 }
 
-/// A step's rate, or its seconds. Seconds that were cut off are written as `> 7200`.
+/// Writes a step's rate, or its seconds. Seconds that were cut off are written as `> 7200`.
 pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> String {
     let bound = if cut_off && step.less_is_better { "> " } else { "" };
     format!("{bound}{}", rate_or_seconds(Some(figure), step.less_is_better))
@@ -133,9 +134,9 @@ pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> 
 /// What is shown in place of a ratio where both times were cut off.
 const BOTH_CUT_OFF: &str = "both cut off";
 
-/// The ratio, or the bound: `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where
-/// it cut off the base, and `≷ 1.10` where it cut off the one in some blocks and the other in
-/// others.
+/// Writes a ratio or a bound of it: `0.97`; `> 3.10` where a time limit cut off the variant;
+/// `< 0.32` where it cut off the base; and `≷ 1.10` where it cut off the variant in some blocks and
+/// the base in others.
 pub(crate) fn bounded_text(ratio: &Ratio) -> String {
     format!("{}{}", sign_of(ratio.bound), ratio_text(ratio.value, 2))
 }
@@ -149,8 +150,8 @@ pub(crate) fn sign_of(bound: Option<Bound>) -> &'static str {
     }
 }
 
-/// A cell of a ratio that may be a bound: without a colour where the true ratio may lie on the
-/// other side.
+/// Marks the table cell of a ratio as a bound. It loses its colour where the true ratio may lie on
+/// the other side of 1.
 pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
     if bound.is_none() {
         return cell;
@@ -162,7 +163,7 @@ pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
     }
 }
 
-/// Whether the true ratio may lie on the other side of 1 than the bound's value.
+/// Whether the true ratio may lie on the other side of 1 from the bound.
 pub(super) fn is_open(ratio: f64, bound: Option<Bound>) -> bool {
     match bound {
         None => false,
@@ -172,8 +173,8 @@ pub(super) fn is_open(ratio: f64, bound: Option<Bound>) -> bool {
     }
 }
 
-/// Table cell for a ratio without a verdict, of rates or of times. It is coloured by threshold
-/// only.
+/// Makes a table cell for a ratio of rates or of times that has no verdict. Only thresholds can
+/// colour it.
 pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Colours) -> Cell {
     let tone = match colours {
         Colours::Verdict => Tone::Plain,
@@ -182,7 +183,7 @@ pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Co
     Cell { tone, sign: ratio_sign(tone), ..number(value, ratio_text(value, decimals)) }
 }
 
-/// The sign of a ratio. Grey is for ratios near 1, and needs no sign.
+/// Returns the sign of a ratio. Grey is for ratios near 1, and needs no sign.
 fn ratio_sign(tone: Tone) -> &'static str {
     if tone == Tone::Missed { "" } else { tone.sign() }
 }
@@ -221,7 +222,7 @@ pub(super) fn judged_cell(
     cell
 }
 
-/// A variant's ratio in a step, or the reason why it has none.
+/// Makes a table cell with a variant's ratio in a step, or with the reason why it has none.
 pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
     let base = scope.run.base.as_str();
     let mut cell = match &variant.to_base.ratio {
@@ -273,14 +274,14 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
     cell
 }
 
-/// The notes that have a text, separated by semicolons.
+/// Joins the notes that have a text, separated by semicolons.
 pub(super) fn joined<const N: usize>(notes: [Option<String>; N]) -> String {
     let notes = notes.into_iter().flatten().filter(|note| !note.is_empty());
     notes.collect::<Vec<_>>().join("; ")
 }
 
-/// Lowest ÷ highest from which on red is off. Red would cover most of a column whose values hardly
-/// differ.
+/// Lowest ÷ highest rate from which on no rate is red. Red would cover most of a column whose
+/// values hardly differ.
 const RED_OFF_ABOVE: f64 = 0.8;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -290,13 +291,13 @@ pub(super) struct Rated {
     pub(super) kept: bool,
 }
 
-/// Colours for the rates of one step, in their order; `None` stays without a colour.
+/// Returns the colours for the rates of one step, in their order. A missing rate has no colour.
 ///
-/// They are computed on whole numbers, as the original prints them. lo is the lowest of all, hi is
-/// the highest of those that kept their target (lo when none did), and q = floor((hi − lo) / 4).
-/// The rules apply in this order: at most lo + q is red, unless lo ≥ 0.8 hi; a missed target is
-/// grey; at least hi − q is green. Red comes before grey, so that a miss in the lowest quarter is
-/// red.
+/// They are computed on whole numbers, as the original Insert Benchmark prints them. lo is the
+/// lowest of all, hi is the highest of those that kept their target (lo when none did), and q =
+/// floor((hi − lo) / 4). The rules apply in this order: at most lo + q is red, unless lo ≥ 0.8 hi;
+/// a missed target is grey; at least hi − q is green. Red comes before grey, so that a miss in the
+/// lowest quarter is red.
 ///
 /// Unlike in the original, a single value is not green, because it is not above any other.
 pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
@@ -317,8 +318,8 @@ pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
     column.iter().map(|cell| cell.as_ref().map_or(Tone::Plain, tone)).collect()
 }
 
-/// Colours for times. The longer time has the lower speed. Speeds are in millionths, because whole
-/// numbers are compared.
+/// Returns the colours for times. They are those of speeds, and the longer time has the lower
+/// speed. Speeds are in millionths, because whole numbers are compared.
 pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
     let speed = |seconds: &Option<f64>| {
         seconds.filter(|seconds| *seconds > 0.0).map(|seconds| Rated { rate: 1e6 / seconds, kept: true })
@@ -326,8 +327,8 @@ pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
     absolute(&seconds.iter().map(speed).collect::<Vec<_>>())
 }
 
-/// Distance of a ratio from 1: more than 5 % above, more than 5 % below, or near, on two decimals.
-/// For times it is the distance of the ratio of their speeds.
+/// Says how far a ratio is from 1 on two decimals: more than 5 % above, more than 5 % below, or
+/// near. For times it is the distance of the ratio of their speeds.
 pub(crate) fn distance(ratio: f64, is_time: bool) -> Tone {
     match speed_percent(ratio, is_time) {
         percent if percent > 105.0 => Tone::Above,
@@ -336,8 +337,8 @@ pub(crate) fn distance(ratio: f64, is_time: bool) -> Tone {
     }
 }
 
-/// Colour by threshold, as in published reports: 0.95 and less is red, 1.05 and more is green, and
-/// between them it is grey.
+/// Returns the colour by threshold, as in published reports: 0.95 and less is red, 1.05 and more is
+/// green, and between them it is grey.
 fn by_threshold(ratio: f64, is_time: bool) -> Tone {
     match speed_percent(ratio, is_time) {
         percent if percent >= 105.0 => Tone::Highest,
@@ -346,7 +347,7 @@ fn by_threshold(ratio: f64, is_time: bool) -> Tone {
     }
 }
 
-/// Colour by verdict. Only what was decided has a colour.
+/// Returns the colour by verdict. Only what was decided has a colour.
 fn by_verdict(verdict: Option<Verdict>) -> Tone {
     match verdict {
         Some(Verdict::Faster) => Tone::Above,
@@ -399,7 +400,7 @@ pub(super) fn variants<'a>(tables: &Tables<'a>) -> Vec<&'a str> {
     unique(tables.observations.iter().map(|one| one.key.variant))
 }
 
-/// Places that share a reason.
+/// Steps and variants without a value that share a reason.
 struct Reason {
     /// The placeholder of the first place.
     placeholder: Placeholder,
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn red_is_off_when_the_least_is_at_least_four_fifths_of_the_greatest() {
+    fn red_is_off_when_the_lowest_is_at_least_four_fifths_of_the_highest() {
         assert_eq!(column(&[(800, true), (1000, true)]), [Tone::Plain, Tone::Highest]);
         assert_eq!(column(&[(799, true), (1000, true)]), [Tone::Lowest, Tone::Highest]);
     }
@@ -535,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_without_a_value_has_no_colour_and_no_say() {
+    fn a_cell_without_a_value_has_no_colour_and_no_influence() {
         let cells = [None, Some(Rated { rate: 5.0, kept: true })];
         let kept = |rate| Some(Rated { rate, kept: true });
         assert_eq!(absolute(&[None, kept(5.0), kept(5.0)]), [Tone::Plain, Tone::Highest, Tone::Highest]);
@@ -544,13 +545,13 @@ mod tests {
     }
 
     #[test]
-    fn a_single_value_stands_out_of_nothing_but_says_that_it_missed_its_target() {
+    fn a_single_value_is_not_highest_but_says_that_it_missed_its_target() {
         assert_eq!(column(&[(500, true)]), [Tone::Plain]);
         assert_eq!(column(&[(500, false)]), [Tone::Missed]);
     }
 
     #[test]
-    fn of_times_the_least_is_the_best_and_a_ratio_below_1_is_faster() {
+    fn the_shortest_time_is_the_best_and_a_ratio_of_times_below_1_is_faster() {
         let (low, plain, high) = (Tone::Lowest, Tone::Plain, Tone::Highest);
         assert_eq!(absolute_times(&[Some(0.05), Some(0.07), Some(0.2), None]), [high, plain, low, plain]);
         assert_eq!([0.94, 1.0, 1.2].map(|ratio| distance(ratio, true)), [Tone::Above, plain, Tone::Below]);
@@ -568,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn only_verdicts_that_differ_have_a_colour() {
+    fn only_verdicts_of_a_difference_have_a_colour() {
         let of = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Undecided, Verdict::Paced];
         let (n, b, y) = (Tone::Plain, Tone::Above, Tone::Below);
         assert_eq!(of.map(|verdict| by_verdict(Some(verdict))), [b, y, n, n, n]);

@@ -8,7 +8,7 @@ use super::Scope;
 use super::cells::{absent, number, percent_cell, sign_of};
 use crate::document::{Cell, Table};
 
-/// Makes the table, and none for a run without a control.
+/// Makes the table. There is none for a run without a control.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let Some(control) = &scope.run.control else { return Vec::new() };
     let heads = ["ratio", "noise %", "detects %", "equivalence margin %"];
@@ -45,8 +45,8 @@ fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     std::iter::once(shown).chain(figures).collect()
 }
 
-/// Returns the noise, the difference that is found, and the margin within which sameness is shown,
-/// as fractions.
+/// Returns, as fractions, the noise, the smallest difference that the run detects, and the margin
+/// within which it can show sameness.
 fn seen(inference: &Inference, blocks: usize) -> Option<[f64; 3]> {
     let paired = inference.paired.as_ref()?;
     let same_within = margin_for_same(paired.deviation, u32::try_from(blocks).ok()?, LEVEL, USUAL_POWER)?;

@@ -14,8 +14,8 @@ use crate::number::fixed;
 /// Metric of what scans read per second. For tables in memory it is zero, and is not shown.
 const READS: &str = "rmbps";
 
-/// Makes the tables of the metrics that reports on microbenchmarks have. The first table says how the
-/// figures of all of them are formed.
+/// Makes the tables of the metrics that reports on microbenchmarks have. The first table says how
+/// all of their figures are formed.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let tables = scope.tables();
     // The order is as published: what an operation takes from the host, then reads, then what

@@ -21,7 +21,8 @@ const COUNTS: [(&str, &str, Count); 6] = [
     ("dropped", "Operations that became due and were never sent.", |kind| kind.dropped),
 ];
 
-/// The tables; none for a workload without errors. An error that never happened has no column.
+/// Makes the tables. There are none for a workload without errors. An error that never happened has
+/// no column.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let all: Vec<(&StepFindings, &VariantStep)> =
         scope.steps().flat_map(of_step).filter(|(_, variant)| has_any(variant)).collect();

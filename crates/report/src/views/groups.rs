@@ -8,8 +8,8 @@ use super::{BY_THRESHOLD, Scope, explained};
 use crate::document::{Cell, Column, Table, Tone};
 use crate::words::listed;
 
-/// Names of the columns: figures of published tables, the geometric mean, then the steps at both
-/// ends.
+/// Names of the columns: the figures of published tables, the geometric mean, then the steps with
+/// the lowest and the highest ratio.
 const COLUMNS: [&str; 9] =
     ["steps", "average", "median", "min", "max", "stddev", "geometric mean", "lowest step", "highest step"];
 
@@ -38,12 +38,13 @@ impl<'a> Group<'a> {
         Self { grouping, connections, name, variant, ratios: GroupRatios::of(variant, members) }
     }
 
-    /// The table in which the group stands: its grouping and number of connections.
+    /// Returns what identifies the table in which the group stands: its grouping and number of
+    /// connections.
     pub(super) fn table_key(&self) -> (&'a str, Option<u32>) {
         (self.grouping, self.connections)
     }
 
-    /// Title of the table, such as `Groups of steps (2024), 16 connections`.
+    /// Returns the table's title, such as `Groups of steps (2024), 16 connections`.
     pub(super) fn table_title(&self) -> String {
         let connections = self.connections.map(|number| format!(", {}", numbered(number, "connection")));
         format!("Groups of steps ({}){}", self.grouping, connections.unwrap_or_default())
@@ -53,13 +54,14 @@ impl<'a> Group<'a> {
         self.ratios.counted.iter().any(|(step, _)| step.less_is_better)
     }
 
-    /// The steps whose ratio is a bound.
+    /// Returns the steps whose ratio is a bound.
     fn cut_off(&self) -> Vec<&'a str> {
         let cut = self.ratios.counted.iter().filter(|(_, ratio)| ratio.bound.is_some());
         cut.map(|(step, _)| step.name.as_str()).collect()
     }
 
-    /// Names the group's steps that are not in its figures; empty when all are.
+    /// Names the group's steps that its figures leave out, or count with a bound only. The text is
+    /// empty where there are none.
     fn left_out(&self) -> String {
         let (without, cut) = (&self.ratios.without, self.cut_off());
         let not = (!without.is_empty()).then(|| format!("not counted: {}", listed(without)));
@@ -69,8 +71,9 @@ impl<'a> Group<'a> {
     }
 }
 
-/// All groups, by grouping, number of connections, variant and group. Groups are in the order of
-/// published tables or of their steps. The base has none, and the control has its own table.
+/// Returns all groups by grouping, number of connections, variant and group. Groups are in the
+/// order of published tables or of their steps. The base has none, and the control has its own
+/// table.
 pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
     let mut found = Vec::new();
     for table @ (grouping, connections) in tables_of(scope) {
@@ -89,8 +92,8 @@ pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
     found
 }
 
-/// Groupings by name, each with the number of connections where there are several. Steps that
-/// always run with the same number belong to every table.
+/// Returns groupings by name, each with the number of connections where there are several. Steps
+/// that always run with the same number belong to every table.
 fn tables_of(scope: Scope<'_>) -> Vec<(&str, Option<u32>)> {
     let mut groupings = unique(scope.steps().flat_map(|step| step.groups.keys()));
     groupings.sort();
@@ -110,7 +113,7 @@ pub(crate) fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str)
     }
 }
 
-/// One table per grouping and number of connections.
+/// Makes one table per grouping and number of connections.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     groups(scope).chunk_by(|a, b| a.table_key() == b.table_key()).map(|groups| table(groups, scope)).collect()
 }
@@ -185,7 +188,7 @@ mod tests {
     use crate::fixture::{NAMES, of_steps, step};
     use crate::views::testing::{rows, scope};
 
-    /// Steps with their groups of 2024, and the variant's rate in each block as a multiple of the
+    /// Makes steps with their groups of 2024. The variant's rate in each block is a multiple of the
     /// base's. A step that the variant did not run has no ratio.
     fn findings(steps: &[(&str, &str, &[f64])]) -> Findings {
         let of = |(name, group, times): &(&str, &str, &[f64])| {

@@ -8,7 +8,7 @@ use super::cells::{bounded, headline_cell, ratio_cell, seconds_cell};
 use crate::document::{Cell, Table};
 use crate::words::table;
 
-/// The tables; none where no query has hints.
+/// Makes the table. There is none where no query has hints.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let mut table = table("hints");
     for step in scope.steps().filter(|step| step.less_is_better) {

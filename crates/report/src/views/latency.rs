@@ -19,7 +19,7 @@ const TIMES: [&str; 7] = [
     "response_max_us",
 ];
 
-/// Makes the table, and none where nothing was timed.
+/// Makes the table. There is none where nothing was timed.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     of_steps(scope, |_| true).into_iter().collect()
 }

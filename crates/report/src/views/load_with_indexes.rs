@@ -10,11 +10,11 @@ use super::cells::{absent, rate_cell, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
 use crate::document::{Cell, Table};
 
-/// The rate of each block.
+/// Each block with its rate.
 type Rates = Vec<(u32, f64)>;
 
-/// The table for the first step that inserts and is followed by one that builds indexes; none
-/// without such a step.
+/// Makes the table for the first step that inserts and is followed by one that builds indexes.
+/// There is none without such a step.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     let Some([load, index]) = steps.windows(2).find(|pair| is_load_with_index(pair)) else {
@@ -40,8 +40,8 @@ fn is_load_with_index(pair: &[&StepFindings]) -> bool {
         && pair.iter().all(|step| !step.less_is_better)
 }
 
-/// The rates of blocks in which both steps are valid. Both steps' rates are in rows per second, so
-/// that a row takes the sum of both times.
+/// Returns the rates of blocks in which both steps are valid. Both steps' rates are in rows per
+/// second, so that a row takes the sum of both times.
 fn rates(load: &StepFindings, index: &StepFindings, variant: &str) -> Rates {
     let of_block = |(load, index): (&StepRun, &StepRun)| {
         let rate = 1.0 / (1.0 / load.rate + 1.0 / index.rate);
@@ -77,7 +77,7 @@ mod tests {
     use crate::fixture::{NAMES, of_steps, step};
     use crate::views::testing::{rows, scope};
 
-    /// A load and its index build, with the rates of both variants in two blocks.
+    /// Makes a load and its index build, with the rates of both variants in two blocks.
     fn findings(load: [[f64; 2]; 2], index: [[f64; 2]; 2]) -> Findings {
         let of = |name, class, rates: [[f64; 2]; 2]| StepFindings {
             headline_class: class,

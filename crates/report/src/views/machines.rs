@@ -1,5 +1,5 @@
-//! Tables of a fleet: its machines with what was measured of each, and ratios by machine with one row per
-//! step and variant and one column per machine.
+//! Tables of a fleet: its machines with what was measured of each, and the ratios by machine, with
+//! one row per step and variant and one column per machine.
 
 use dbdyno_analyse::{
     ByMachine, FarthestMachine, Findings, RunSummary, StepFindings, VariantStep, numbered, p_text,
@@ -37,7 +37,7 @@ pub(crate) fn machines(run: &RunSummary) -> Option<Table> {
     Some(table)
 }
 
-/// Makes the table, and none for a run on one machine.
+/// Makes the table. There is none for a run on one machine.
 pub(super) fn by_machine(scope: Scope<'_>) -> Vec<Table> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
     let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> = scope.steps().flat_map(of_step).collect();
@@ -78,7 +78,7 @@ fn cell(scope: Scope<'_>, step: &StepFindings, found: &ByMachine, machine: &str,
     };
     let note =
         if own.blocks < blocks { format!("of {}", numbered(own.blocks, "block")) } else { String::new() };
-    // Only the ratio over all blocks has a verdict, and a colour for it.
+    // Only the ratio over all blocks has a verdict and the verdict's colour.
     Cell { note, ..ratio_cell(own.ratio, 2, step.less_is_better, scope.run.colours) }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use crate::views::testing::{heads, rows, scope};
 
     #[test]
-    fn a_row_a_machine_with_what_is_known_of_it() {
+    fn each_machine_has_a_row_with_what_is_known_of_it() {
         let mut run = of_steps(Vec::new()).run;
         assert!(machines(&run).is_none());
         run.machines.insert("n1".to_owned(), BTreeSet::from([1, 3]));

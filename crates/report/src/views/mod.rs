@@ -1,8 +1,8 @@
-//! The views: tables that are derived from a run. A file has one view, or a few on one subject, with
-//! its filter, grouping, pivot, caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`], [`OF_RUN`]
-//! and [`OF_HISTORY`] name them in the order of a report. The tables of a comparison and of a history
-//! are in [`crate::comparison`] and [`crate::history`]. JSON and every format that shows tables take
-//! them from here.
+//! The views: tables that are derived from a run. Each file has one view, or a few on one subject,
+//! with its filter, grouping, pivot, caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`],
+//! [`OF_RUN`] and [`OF_HISTORY`] name the views in the order of a report. The tables of a
+//! comparison and of a history are in [`crate::comparison`] and [`crate::history`]. JSON and every
+//! format that shows tables take them from here.
 
 mod before_after_writes;
 pub(crate) mod cells;
@@ -85,7 +85,7 @@ pub(crate) const OF_WORKLOAD: &[OfWorkload] = &[
     View { id: "efficiency", part: Part::Efficiency, tables: efficiency::tables },
 ];
 
-/// Views of one step. Those without a row are not shown.
+/// Views of one step. Views without rows are not shown.
 const OF_STEP: &[OfStep] = &[
     View { id: "times", part: Topic::Latency, tables: details::latency::times },
     View { id: "schedule", part: Topic::Latency, tables: |step| vec![details::latency::schedule(step)] },
@@ -147,7 +147,7 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Latency,
-    /// CPU by who used it, the original's columns, and the client's headroom.
+    /// CPU by who used it, the columns of the original Insert Benchmark, and the client's headroom.
     Cost,
     /// The device, deferred work and memory.
     Io,
@@ -198,7 +198,7 @@ pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     blocks
 }
 
-/// Returns the table of the control, and nothing for a run without one.
+/// Returns the table of the control. There is none for a run without a control.
 pub(crate) fn control(scope: Scope<'_>) -> Vec<Block> {
     control::tables(scope).into_iter().map(Block::Table).collect()
 }

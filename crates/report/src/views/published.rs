@@ -41,8 +41,8 @@ fn of_findings<'a>(findings: impl Iterator<Item = &'a FindingSeen>) -> Table {
     table
 }
 
-/// Makes the table with one row per published ratio that was measured. This run's ratio has the
-/// same key.
+/// Makes the table with one row per published ratio that was measured. The measured ratio has the
+/// same key, with another source.
 fn of_figures(tables: &Tables<'_>) -> Table {
     let all = || tables.comparisons.iter();
     let measured = |row: &ComparisonRow<'_>| {
@@ -128,7 +128,7 @@ mod tests {
     use crate::views::testing;
 
     #[test]
-    fn a_published_ratio_is_next_to_the_measured_one_of_its_key_and_one_not_measured_is_left_out() {
+    fn a_published_ratio_is_next_to_the_measured_one_and_is_left_out_if_none_was_measured() {
         let row = |step, source, ratio| {
             let row = testing::comparison((step, "new"), "rate", ratio);
             ComparisonRow { key: Key { source, setup: Some("cached"), ..row.key }, ..row }

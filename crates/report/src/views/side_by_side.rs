@@ -40,7 +40,8 @@ fn of_setups(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
         .collect()
 }
 
-/// Makes a table with one row per step. Its figures are those in the set-ups' own tables.
+/// Makes a table with one row per step and one column per set-up. Its ratios are those in the
+/// set-ups' own tables.
 fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Table {
     let title = format!("Relative throughput of {variant} in each set-up");
     let are_times = scope(run, &setups[0]).are_times();

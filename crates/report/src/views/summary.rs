@@ -1,7 +1,7 @@
-//! A run's summary: one sentence per variant, with the number of steps in which it is faster, slower or
-//! the same, and one table with the deciding figures. It is the same in every format. A sentence names
-//! steps whose medians and ratio point in opposite directions, so that a reader does not take one of the
-//! two for a mistake.
+//! A run's summary: one sentence per variant, with the number of steps in which it is faster,
+//! slower or the same, and one table with the deciding figures. It is the same in every format. A
+//! sentence names steps whose medians and ratio point in opposite directions, so that a reader does
+//! not take one of the two for a mistake.
 
 use dbdyno_analyse::{
     Bound, Code, CostBreakdown, Latency, Ratio, RunSummary, StepFindings, VariantStep, Verdict, Warning,
@@ -16,8 +16,8 @@ use crate::number::{duration_whole_us, fixed, interval_text, milliseconds, neede
 use crate::warnings::texts;
 use crate::words::{blocks_text, listed, reached_rate_text, undecided_text, zero_rate_text};
 
-/// What a reader should know first about one workload: sentences, then one row per step, then the
-/// meaning of signs and columns.
+/// Returns what a reader should know first about one workload: sentences, then one row per step,
+/// then the meaning of signs and columns.
 pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
     let (tables, note) = (part(scope, Part::Summary), note(scope));
     let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));
@@ -30,7 +30,8 @@ pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
     sentences.chain(tables).chain(note).collect()
 }
 
-/// The sentence for a workload in which no comparison has a second block; `None` otherwise.
+/// Returns the sentence for a workload in which no comparison has a second block. It is `None` for
+/// any other workload.
 pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
     let is_one = !scope.compared().is_empty() && scope.workload.most_ratio_blocks(&scope.run.base) == 1;
     is_one.then(|| match scope.run.blocks_planned {
@@ -39,13 +40,13 @@ pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
     })
 }
 
-/// Sentences on caches that answer in place of the engine, whichever variants have them.
+/// Returns sentences on caches that answer in place of the engine, whichever variants have them.
 fn caches(scope: Scope<'_>) -> Vec<String> {
     let is_cache = |warning: &&Warning| matches!(warning.code, Code::QueryCache | Code::AnsweredByCache);
     texts(scope.warnings.iter().filter(is_cache))
 }
 
-/// Sentences on steps that more blocks would not decide, by reason.
+/// Returns sentences on steps that more blocks would not decide, by reason.
 fn undecided(scope: Scope<'_>) -> Vec<String> {
     let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
     for step in scope.steps() {
@@ -64,8 +65,8 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
 /// What is shown where there is no value.
 pub(crate) const NONE: &str = "–";
 
-/// Makes the tables that decide: one variant next to the base, or one column per variant for
-/// several.
+/// Makes the tables that decide. They show one variant next to the base, or several variants with
+/// one column each.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     match scope.compared().as_slice() {
@@ -100,12 +101,12 @@ fn note(scope: Scope<'_>) -> String {
     }
 }
 
-/// A table with these columns in their order. The first one is the label.
+/// Makes a table with these columns in their order. The first one is the label.
 fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
     Table { labels: 1, columns, rows: rows.collect(), ..Table::default() }
 }
 
-/// A variant's rate, or the placeholder that says why it has none.
+/// Returns a variant's rate, or the placeholder that says why it has none.
 fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     let Some(found) = step.variant(variant) else { return NONE.to_owned() };
     match found.rate {
@@ -114,8 +115,8 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     }
 }
 
-/// About how many blocks would decide the noisiest undecided comparison; `None` where there are
-/// already as many. A comparison with rates of zero stays undecided after any number.
+/// Says about how many blocks would decide the noisiest undecided comparison. It is `None` where
+/// there are already as many. A comparison with rates of zero stays undecided after any number.
 fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     let noise = |step: &StepFindings, variant: &VariantStep| {
         let ratio =
@@ -145,7 +146,8 @@ fn p99_ms(variant: Option<&VariantStep>) -> String {
     latency.and_then(Latency::known_p99_us).map_or(NONE.to_owned(), milliseconds)
 }
 
-/// The unit that all steps share, for the head of a column. A step that never ran has no unit.
+/// Returns the unit that all steps share, for the head of a column. A step that never ran has no
+/// unit.
 fn unit(steps: &[&StepFindings]) -> String {
     shared_unit(steps.iter().map(|step| step.rate_label.as_str())).unwrap_or("per s").to_owned()
 }
@@ -283,7 +285,7 @@ impl Pair<'_> {
         Cell::toned(format!("{base} → {new}{}", arrow(verdict)), Tone::of(verdict))
     }
 
-    /// The cause of most of the difference; `None` where no difference was found.
+    /// Names the cause of most of the difference. It is `None` where no difference was found.
     fn cause(&self) -> Option<String> {
         let differs = match self.verdict() {
             Some(verdict) => matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed),
@@ -293,7 +295,7 @@ impl Pair<'_> {
         if !new.context.query_plans.is_empty() {
             return Some("other plan".to_owned());
         }
-        greatest(new.to_base.cost_breakdown.as_ref()?)
+        largest_cause(new.to_base.cost_breakdown.as_ref()?)
     }
 }
 
@@ -305,19 +307,19 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// The largest cause, such as `user CPU ×0.81`.
-fn greatest(cost_breakdown: &CostBreakdown) -> Option<String> {
+/// Names the largest cause, such as `user CPU ×0.81`.
+fn largest_cause(cost_breakdown: &CostBreakdown) -> Option<String> {
     let part = cost_breakdown.main_part()?;
     Some(format!("{} ×{}", cause(part.cause), fixed(Some(part.factor), 2)))
 }
 
-/// A function that gives the base's table cell for a step, in a table of several variants.
+/// A function that makes the base's table cell for a step, in a table of several variants.
 type BaseCell<'a> = dyn Fn(&StepFindings) -> Cell + 'a;
 
-/// A function that gives another variant's table cell.
+/// A function that makes the table cell of another variant.
 type Cells<'a> = dyn Fn(&VariantStep) -> Cell + 'a;
 
-/// Several variants against the base, with one column each.
+/// Makes a table of several variants against the base, with one column each.
 fn each(
     base: &str,
     names: &[&str],
@@ -334,7 +336,7 @@ fn each(
     table(columns, steps.iter().map(row))
 }
 
-/// Returns the text of a ratio with its number, and on which side of it the true one lies.
+/// Adds to a table cell the ratio's number, and on which side of it the true ratio lies.
 fn with_ratio(found: Option<&VariantStep>, cell: Cell) -> Cell {
     let ratio = found.and_then(|found| found.to_base.ratio.as_ref());
     Cell { value: ratio.map(|ratio| ratio.value), bound: ratio.and_then(|ratio| ratio.bound), ..cell }
@@ -353,7 +355,8 @@ fn p99_cell(found: &VariantStep) -> Cell {
     Cell::toned(format!("{}{}", p99_ms(Some(found)), arrow(verdict)), Tone::of(verdict))
 }
 
-/// Sentences for the variants other than the base. Variants with the same result share a sentence.
+/// Returns sentences for the variants other than the base. Variants with the same result share a
+/// sentence.
 pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
     let has_verdicts = has_verdicts(scope);
     let mut said: Vec<(Vec<&str>, String)> = Vec::new();
@@ -368,8 +371,8 @@ pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
     said.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
 }
 
-/// Sentences on what the largest differences are made of, and on medians that disagree with a
-/// ratio.
+/// Returns sentences on what the largest differences are made of, and on medians that disagree with
+/// a ratio.
 pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
     if !has_verdicts(scope) {
         return Vec::new();
@@ -385,7 +388,7 @@ fn has_verdicts(scope: Scope<'_>) -> bool {
         || scope.workload.most_ratio_blocks(&scope.run.base) > 1
 }
 
-/// The verdict of a step, if the step says anything about the variant.
+/// Returns the verdict of a step, if the step says anything about the variant.
 fn shown_verdict(variant: &VariantStep) -> Option<Verdict> {
     let says_something = variant.to_base.ratio.is_some()
         || !variant.to_base.zero_rates.is_empty()
@@ -415,8 +418,8 @@ impl<'a> Against<'a> {
         format!("against {}: {}.", self.scope.run.base, parts.join("; "))
     }
 
-    /// The steps with each verdict, by name where something differs. Verdicts that no step has are
-    /// left out.
+    /// Counts the steps with each verdict, and names steps where something differs. Verdicts that
+    /// no step has are left out.
     fn verdicts(self) -> String {
         let base = &self.scope.run.base;
         let mut parts: Vec<String> = self.stalled().into_iter().collect();
@@ -437,7 +440,7 @@ impl<'a> Against<'a> {
             ));
         }
         parts.extend(self.paced());
-        // A load whose data are restored afterwards has one block, whatever the plan's number.
+        // A load whose data later blocks restore has one block, however many the plan has.
         let is_single =
             |variant: &VariantStep| variant.to_base.ratio.is_some() && variant.to_base.verdict.is_none();
         parts.extend(counted("one block only", self.steps().filter(|(_, found)| is_single(found)).count()));
@@ -445,8 +448,8 @@ impl<'a> Against<'a> {
         self.sentence(&parts) + &self.base_stalled() + &self.other_misses()
     }
 
-    /// For one block: in how many steps the ratios are far from 1. Which of them is farthest may be
-    /// chance, so that a ratio is named only where it is the only one.
+    /// Says, for one block, in how many steps the ratios are far from 1. Which of them is farthest
+    /// may be chance, so that a ratio is named only where it is the only one.
     fn differences(self) -> String {
         let steps = self.steps().filter(|(_, variant)| {
             !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::Paced))
@@ -496,8 +499,8 @@ impl<'a> Against<'a> {
         self.sentence(&parts) + &self.base_stalled()
     }
 
-    /// Words such as `stalled in 1 step (qr100: answered nothing in block 2 of 5, in which wal
-    /// answered)`.
+    /// Returns words such as `stalled in 1 step (qr100: answered nothing in block 2 of 5, in which
+    /// wal answered)`.
     fn stalled(self) -> Option<String> {
         let text = |(step, variant): StepOfVariant<'_>| {
             let text = zero_rate_text(&variant.to_base.zero_rates, &self.scope.run.base);
@@ -508,7 +511,8 @@ impl<'a> Against<'a> {
             .then(|| format!("stalled in {} ({})", numbered(steps.len(), "step"), steps.join("; ")))
     }
 
-    /// The sentence on blocks in which the base stalled; empty where it always answered.
+    /// Returns the sentence on blocks in which the base stalled. It is empty where the base always
+    /// answered.
     fn base_stalled(self) -> String {
         let stalled = self.steps().filter(|(_, variant)| !variant.to_base.zero_rates.base_stalled.is_empty());
         let text = |(step, variant): StepOfVariant<'_>| {
@@ -522,7 +526,7 @@ impl<'a> Against<'a> {
         format!(" {base} answered nothing in {}: no verdict of faster or same there.", steps.join(", "))
     }
 
-    /// Steps whose rate the plan sets: those that missed it, and those that kept it.
+    /// Counts the steps whose rate the plan sets: those that missed it, and those that kept it.
     fn paced(self) -> Vec<String> {
         let base = &self.scope.run.base;
         let missed: Vec<String> = self
@@ -544,7 +548,8 @@ impl<'a> Against<'a> {
         missed_text.into_iter().chain(paced_text).collect()
     }
 
-    /// Words such as `qr100 1.52 ms against 1.40 ms`, with medians over the blocks.
+    /// Returns words such as `qr100 1.52 ms against 1.40 ms`, with the p99 response times of
+    /// variant and base as medians over the blocks.
     fn times(self, (step, variant): StepOfVariant<'_>) -> String {
         let text =
             |variant: &VariantStep| Some(duration_whole_us(step.response_p99_us(variant)?.round() as u64));
@@ -554,7 +559,7 @@ impl<'a> Against<'a> {
         }
     }
 
-    /// Steps with another verdict in which only this variant missed the background rate.
+    /// Names the steps with another verdict in which only this variant missed the background rate.
     fn other_misses(self) -> String {
         let base = &self.scope.run.base;
         let steps: Vec<&str> = self
@@ -571,7 +576,7 @@ impl<'a> Against<'a> {
         }
     }
 
-    /// Number of steps that say nothing at all.
+    /// Counts the steps that say nothing at all.
     fn without_ratio(self) -> usize {
         let says_nothing =
             |variant: &VariantStep| variant.to_base.ratio.is_none() && shown_verdict(variant).is_none();
@@ -579,14 +584,14 @@ impl<'a> Against<'a> {
     }
 }
 
-/// Words such as `qr100 1.30`.
+/// Returns words such as `qr100 1.30`.
 fn ratio_of((step, variant): StepOfVariant<'_>) -> String {
     let ratio = variant.to_base.ratio.as_ref().map_or("n/a".to_owned(), bounded_text);
     format!("{} {ratio}", step.name)
 }
 
-/// Words such as `slower in 5 steps (down to 0.78 in qp100)`, with the ratio that is farthest from
-/// 1; `None` without a step.
+/// Returns words such as `slower in 5 steps (down to 0.78 in qp100)`, with the ratio that is
+/// farthest from 1. It is `None` without a step.
 fn extreme<'a>(word: &str, steps: impl Iterator<Item = StepOfVariant<'a>>) -> Option<String> {
     let steps: Vec<(&Ratio, &str)> =
         steps.filter_map(|(step, found)| Some((found.to_base.ratio.as_ref()?, step.name.as_str()))).collect();
@@ -600,7 +605,7 @@ fn extreme<'a>(word: &str, steps: impl Iterator<Item = StepOfVariant<'a>>) -> Op
     Some(format!("{word} in {} ({to}{} in {name})", numbered(steps.len(), "step"), bounded_text(ratio)))
 }
 
-/// Words such as `same in 3 steps`; `None` without a step.
+/// Returns words such as `same in 3 steps`. It is `None` without a step.
 fn counted(word: &str, steps: usize) -> Option<String> {
     (steps > 0).then(|| format!("{word} in {}", numbered(steps, "step")))
 }
@@ -608,7 +613,8 @@ fn counted(word: &str, steps: usize) -> Option<String> {
 /// A figure that differs from 1 by less than this is near it, as in the colours.
 const NEAR: f64 = 0.05;
 
-/// One sentence; `None` where there is no such step.
+/// Names the steps whose medians and ratio point in opposite directions, in one sentence. It is
+/// `None` where there is no such step.
 ///
 /// A ratio is formed within each block, and the rates are medians over the blocks. Where blocks
 /// differ much, the variant with the higher median can be slower in most blocks.
@@ -674,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_which_the_same_is_to_be_said_share_a_sentence() {
+    fn variants_with_the_same_result_share_a_sentence() {
         let mut findings = fixture::findings();
         let alone = first(&findings);
         let mut twin = findings.variants[1].clone();
@@ -692,7 +698,8 @@ mod tests {
         assert_eq!(said, [alone.replace(" against", ", twin against")]);
     }
 
-    /// The second variant wrote half of what the base wrote in these steps.
+    /// Returns the first sentence where the second variant wrote half of what the base wrote in
+    /// these steps.
     fn missed(mut findings: Findings, steps: &[usize]) -> String {
         for step in steps {
             let variant = &mut findings.workloads[0].steps[*step].variants[1];
@@ -720,7 +727,8 @@ mod tests {
         assert!(text.contains("; one block only in 1 step; no ratio in 2 steps."), "{text}");
     }
 
-    /// The second variant answered nothing in block 2 in this step.
+    /// Returns the first sentence where the second variant answered nothing in block 2 of this
+    /// step.
     fn stalled(mut findings: Findings, step: usize) -> String {
         let variant = &mut findings.workloads[0].steps[step].variants[1];
         variant.to_base.zero_rates = ZeroRates { stalled: vec![2], base_stalled: Vec::new(), blocks: 4 };
@@ -729,13 +737,13 @@ mod tests {
     }
 
     #[test]
-    fn rate_zero_is_the_first_thing_that_is_said() {
+    fn a_rate_of_zero_is_said_first() {
         insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); rate more than 5 % higher in 2 steps; more than 5 % lower in 1 step (0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
         insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     #[test]
-    fn a_base_that_stood_still_is_said_as_well() {
+    fn a_stalled_base_is_named_too() {
         let mut findings = fixture::with_blocks(3);
         for step in [4, 5] {
             let zero_rates = ZeroRates { stalled: Vec::new(), base_stalled: vec![1, 3], blocks: 4 };

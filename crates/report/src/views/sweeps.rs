@@ -11,7 +11,7 @@ use super::throughput::spread as rate_spread;
 use crate::document::{Cell, Table};
 use crate::number::count;
 
-/// Smallest number of steps. With one number of connections there is nothing to compare.
+/// Smallest number of steps in a sweep. With one number of connections there is nothing to compare.
 const MIN_STEPS: usize = 2;
 
 /// A test that ran with several numbers of connections.
@@ -32,11 +32,11 @@ pub(crate) struct SweepPoint {
     pub(crate) blocks: Option<Interval>,
 }
 
-/// A function that gives the point; `None` without a valid run, and for response times where
-/// nothing was answered.
+/// A function that gives the point of a variant in a step. It is `None` without a valid run, and
+/// for response times where nothing was answered.
 pub(crate) type PointOf = fn(&StepFindings, &VariantStep) -> Option<SweepPoint>;
 
-/// A figure in the table: name, value, and how it is written.
+/// A figure in the table: its name, its value, and how it is written.
 type SweepFigure = (&'static str, PointOf, fn(f64) -> Cell);
 
 const FIGURES: [SweepFigure; 6] = [
@@ -48,7 +48,7 @@ const FIGURES: [SweepFigure; 6] = [
     ("max ms", |_, variant| alone(variant, |latency| latency.max_us as f64), milliseconds_cell),
 ];
 
-/// The tables; none without a test on several numbers of connections.
+/// Makes the tables. There are none without a test on several numbers of connections.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let of_sweep = |sweep: &Sweep<'_>| {
         let at_once = if sweep.variants().count() > 2 { 1 } else { FIGURES.len() };
@@ -57,7 +57,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     sweeps(scope.workload).iter().flat_map(of_sweep).collect()
 }
 
-/// All sweeps of a workload, in the order in which their first steps ran.
+/// Returns all sweeps of a workload, in the order in which their first steps ran.
 pub(crate) fn sweeps(workload: &WorkloadFindings) -> Vec<Sweep<'_>> {
     let mut all: Vec<Sweep<'_>> = Vec::new();
     for step in workload.judged_steps() {
@@ -73,18 +73,18 @@ pub(crate) fn sweeps(workload: &WorkloadFindings) -> Vec<Sweep<'_>> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Unit of the rates, such as `transactions/s`.
+    /// Returns the unit of the rates, such as `transactions/s`.
     pub(crate) fn rate_label(&self) -> &'a str {
         &self.steps[0].rate_label
     }
 
-    /// Names of the variants.
+    /// Returns the names of the variants.
     pub(crate) fn variants(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.steps[0].variants.iter().map(|variant| variant.variant.as_str())
     }
 }
 
-/// The step's rate, the median over the valid blocks.
+/// Returns the step's rate, which is the median over the valid blocks.
 pub(crate) fn rate(_: &StepFindings, variant: &VariantStep) -> Option<SweepPoint> {
     Some(SweepPoint { value: variant.rate?, blocks: rate_spread(variant) })
 }
@@ -101,7 +101,7 @@ pub(crate) fn p99_us(step: &StepFindings, variant: &VariantStep) -> Option<Sweep
     percentile(step, variant, |latency| latency.p99_us)
 }
 
-/// A percentile of the response times of the headline's kind.
+/// Returns a percentile of the response times of the headline's kind.
 fn percentile(step: &StepFindings, variant: &VariantStep, of: fn(&Latency) -> u64) -> Option<SweepPoint> {
     let of_block = |run: &StepRun| {
         let response = &run.kind(&step.headline_kind)?.response;
@@ -113,7 +113,7 @@ fn percentile(step: &StepFindings, variant: &VariantStep, of: fn(&Latency) -> u6
     })
 }
 
-/// A figure over all blocks together, which says nothing about single ones.
+/// Returns a figure over all blocks together, without the range of single blocks.
 fn alone(variant: &VariantStep, of: fn(&Latency) -> f64) -> Option<SweepPoint> {
     Some(SweepPoint { value: of(latency(variant)?), blocks: None })
 }
@@ -122,7 +122,7 @@ fn latency(variant: &VariantStep) -> Option<&Latency> {
     variant.latency.as_ref().filter(|latency| latency.count > 0)
 }
 
-/// Lowest and highest value; `None` for fewer than two.
+/// Returns the lowest and the highest value. It is `None` for fewer than two values.
 fn spread(values: impl Iterator<Item = f64>) -> Option<Interval> {
     let values: Vec<f64> = values.collect();
     let (low, high) = (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);
@@ -171,7 +171,7 @@ mod tests {
     use crate::fixture::{NAMES, of_steps, step};
     use crate::views::testing::scope;
 
-    /// Steps of a variant with these numbers of connections, and their rates in each block.
+    /// Makes steps with these numbers of connections, and a variant's rates in each block.
     fn findings(steps: &[(&str, u32, &[f64])]) -> Findings {
         let of = |(name, connections, rates): &(&str, u32, &[f64])| StepFindings {
             connections: *connections,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_in_milliseconds_and_those_of_nothing_are_not_there() {
+    fn times_are_in_milliseconds_and_absent_where_nothing_was_answered() {
         let mut findings = findings(&[("ro.c1", 1, &[1_000.0]), ("ro.c2", 2, &[1_000.0])]);
         let latency = findings.workloads[0].steps[0].variants[0].runs[0].kinds[0].response.clone();
         findings.workloads[0].steps[0].variants[0].latency = Some(Latency { p95_us: 203, ..latency });

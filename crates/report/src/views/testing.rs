@@ -1,5 +1,5 @@
-//! Small tables for the tests of views. They are from a run of `insert-benchmark` whose base is
-//! `old`. Functions return what these tests read from the tables that they get.
+//! Small tables for the tests of views, from a run of `insert-benchmark` whose base is `old`. Other
+//! functions return what these tests read from tables.
 
 use std::borrow::Cow;
 

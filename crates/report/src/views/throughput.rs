@@ -1,4 +1,4 @@
-//! Table of each step's rate by variant, and of background rates against their targets.
+//! Tables of each step's rate by variant, and of background rates against their targets.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{ReachedRate, StepFindings, VariantStep, Verdict};
@@ -34,11 +34,12 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(scope.by_step(("Throughput", &note), &scope.variants(), row), &MEANINGS)]
 }
 
-/// Smallest number of variants. With fewer, a quarter is not a position among the others.
+/// Smallest number of variants for which quarters are coloured. With fewer, a quarter is not a
+/// position among the others.
 const MIN_FOR_QUARTERS: usize = 4;
 
-/// Returns whether a rate is neither high nor low. It is so if the difference to the base's was not
-/// shown, or was shown to be small. For the base it is so if that holds for all others.
+/// Returns whether a rate is neither high nor low, because its difference from the base's rate was
+/// not shown or was shown to be small. For the base this must hold for all others.
 fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> bool {
     let is_similar =
         |found: &VariantStep| matches!(found.to_base.verdict, Some(Verdict::Same | Verdict::Undecided));
@@ -95,8 +96,8 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     let reached_rate =
         step.reached_rate(variant).filter(|reached_rate| !reached_rate.is_kept()).map(reached_rate_text);
     let range = spread(variant).map(|ends| {
-        let [least, greatest] = [ends.low, ends.high].map(|figure| headline_text(step, figure, false));
-        format!("median of {} blocks, {least} to {greatest}", variant.valid_runs().count())
+        let [lowest, highest] = [ends.low, ends.high].map(|figure| headline_text(step, figure, false));
+        format!("median of {} blocks, {lowest} to {highest}", variant.valid_runs().count())
     });
     joined([colour, missed, reached_rate, range])
 }
@@ -146,7 +147,7 @@ fn open_loops(scope: Scope<'_>) -> String {
     }
 }
 
-/// The table; none for a workload without targets.
+/// Makes the table of targets. There is none for a workload without targets.
 pub(super) fn targets(scope: Scope<'_>) -> Vec<Table> {
     let Some((_, share)) = scope.steps().find_map(|step| step.target) else { return Vec::new() };
     let note = format!(

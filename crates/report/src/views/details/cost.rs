@@ -1,6 +1,7 @@
-//! Tables of what an operation cost: the causes of each ratio, also in a sentence, and CPU and IO by who
-//! used them. Further tables show whether a run's CPU figures can be trusted: how much of the host's
-//! time the parts explain, and how near the client came to the rate that it can reach.
+//! Tables of what an operation cost: the causes of each ratio, which are also put into a sentence,
+//! and CPU and IO by who used them. Further tables show whether a run's CPU figures can be trusted:
+//! how much of the host's time the parts explain, and how near the client came to the rate that it
+//! can reach.
 
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{
@@ -85,14 +86,14 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
     }
 }
 
-/// The cause, with what its figures are for.
+/// Names the cause, and says whether its figures are per operation.
 pub(crate) fn of_operation(of: Cause) -> String {
     let is_for_one = matches!(of, Cause::CpuUser | Cause::CpuKernel);
     format!("{}{}", cause(of), if is_for_one { " per operation" } else { "" })
 }
 
-/// Sentences on the largest certain differences, each with its causes. The largest cause comes
-/// first.
+/// Returns sentences on the largest certain differences, each with its causes. The largest
+/// difference and the largest cause come first.
 pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
     let steps = workload.steps.iter();
     let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
@@ -107,7 +108,8 @@ pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
     found.into_iter().take(REPORTED).map(|(_, sentence)| sentence).collect()
 }
 
-/// The sentence; `None` where nothing but the rate is known to differ.
+/// Returns the sentence on one difference. It is `None` where nothing but the rate is known to
+/// differ.
 fn explanation(step: &StepFindings, variant: &VariantStep, ratio: &Ratio) -> Option<String> {
     let causes = variant.to_base.cost_breakdown.as_ref().map(causes);
     let context = context(&variant.context);
@@ -133,7 +135,7 @@ fn causes(cost_breakdown: &CostBreakdown) -> String {
     reported.join(", ")
 }
 
-/// Sentences on plans, on stalls and on settings, one each.
+/// Returns sentences on plans, on stalls and on settings.
 fn context(context: &RatioContext) -> Vec<String> {
     let plans = plans(context).map(|[what, base, new]| format!("Plan of {what}: {new} (base: {base})."));
     let listed = |differences: Vec<Difference>, head: &str| {
@@ -155,7 +157,7 @@ pub(crate) const IO_UNIT: &str = "KiB/op";
 const CPU: [UserShare; 5] = [
     ("server, user", |run| run.cost.server_user_us),
     ("server, kernel", |run| run.cost.server_kernel_us),
-    // For an embedded database this includes the database.
+    // The CPU time of the client includes that of an embedded database.
     ("client", |run| run.cost.client_cpu_us),
     ("rest of the host", |run| run.cost.rest_cpu_us),
     ("IO wait", |run| run.cost.host_iowait_us),
@@ -166,7 +168,8 @@ const IO: [UserShare; 3] = [
     ("written", |run| run.written_kib),
 ];
 
-/// Makes the table. Parts that nobody used have no column. It has no rows where nothing was sampled.
+/// Makes the table. Parts that nobody used have no column. There are no rows where nothing was
+/// sampled.
 pub(crate) fn by_user(step: &StepFindings) -> Table {
     let is_measured = |variant: &&VariantStep| variant.valid_runs().next().is_some();
     let variants: Vec<&VariantStep> = step.variants.iter().filter(is_measured).collect();
@@ -206,10 +209,10 @@ pub(crate) fn host_check(step: &StepFindings) -> Table {
 pub(crate) fn client_headroom(step: &StepFindings) -> Table {
     of_runs(step, table("client"), |run| {
         run.client_headroom.map(|client_headroom| {
-            let least = if client_headroom.at_least { "≥ " } else { "" };
+            let sign = if client_headroom.at_least { "≥ " } else { "" };
             vec![
                 rate(Some(client_headroom.statements_per_second)),
-                format!("{least}{}", rate(Some(client_headroom.could_per_second))),
+                format!("{sign}{}", rate(Some(client_headroom.could_per_second))),
                 count(client_headroom.could_connections),
                 fixed(Some(100.0 * client_headroom.share()), 0),
                 fixed(run.cost.busiest_load_thread_share, 3),
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_certain_differences_are_reported_the_greatest_first() {
+    fn only_certain_differences_are_reported_the_largest_first() {
         let steps = [("l.i0", 1.02), ("qp500", 1.1), ("l.i1", 2.5), ("l.i2", 9.87), ("qp100", 1.3)];
         let of = |blocks| explained(steps.map(|(name, ratio)| pair(name, ratio, blocks)).to_vec());
         insta::assert_snapshot!(of(3), @r#"

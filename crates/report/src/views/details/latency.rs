@@ -7,7 +7,8 @@ use crate::document::{Column, Table};
 use crate::number::{NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate};
 use crate::words::{TIMES_TABLE, table};
 
-/// Makes the tables for each kind of operation, each followed by the original's buckets.
+/// Makes the tables for each kind of operation. The original Insert Benchmark's buckets follow each
+/// table of times.
 pub(in crate::views) fn times(step: &StepFindings) -> Vec<Table> {
     kinds(step).into_iter().flat_map(|kind| [grid(step, kind), buckets(step, kind)]).collect()
 }
@@ -21,7 +22,7 @@ fn grid(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// Makes the table of the original's response-time buckets.
+/// Makes the table of the response-time buckets that the original Insert Benchmark prints.
 fn buckets(step: &StepFindings, kind: &str) -> Table {
     let bounds = runs(step)
         .filter_map(|(_, run)| run.kind(kind))

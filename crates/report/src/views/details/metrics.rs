@@ -1,6 +1,6 @@
-//! Tables of the groups of metrics, run by run, and of every metric of a variant divided by the base's.
-//! Further tables have the server's deferred work before and after each run of a step, and the memory of
-//! a server with a limit.
+//! Tables of the groups of metrics, run by run, and of every metric of a variant divided by the
+//! base's. Further tables have the server's deferred work before and after each run of a step, and
+//! the memory of a server with a limit.
 
 use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::{MetricGroup, StepFindings, grouped};
@@ -49,7 +49,7 @@ fn grid(step: &StepFindings, group: &MetricGroup, mut table: Table, is_shown: fn
     })
 }
 
-/// Says what a 0 in a block makes of a geometric mean over the blocks.
+/// Says what a geometric mean over the blocks becomes where a block has a 0.
 pub(crate) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
 
 /// Makes the table of a group's ratios, without metrics that no variant has. It is `None` for a
@@ -107,8 +107,8 @@ pub(crate) fn deferred_work(step: &StepFindings) -> Table {
     })
 }
 
-/// Makes the table of the server's own memory and its files' page cache. It has no rows where no
-/// server's memory was limited.
+/// Makes the table of the memory that the server itself and the page cache of its files take. It
+/// has no rows where no server's memory was limited.
 pub(crate) fn memory(step: &StepFindings) -> Table {
     of_runs(step, table("limited-memory"), |run| {
         run.group_memory.map(|memory| {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_rates_sizes_times_and_percent_and_a_device_out_of_sight_has_none() {
+    fn a_row_has_rates_sizes_times_and_percent_and_an_unseen_device_has_none() {
         let mut step = pair("l.i0", 1.0, 1);
         let device = |step: &StepFindings| device(step).remove(0);
         let expected = "rollback 12.4 256.0 20.6 0.21 3,210.6 185,385.0 57.7 1.50 NA NA 4.82 83.1";
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_owed_stands_before_and_after_and_work_that_never_was_is_left_out() {
+    fn deferred_work_is_shown_before_and_after_and_levels_of_zero_are_left_out() {
         let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(deferred_work(&step).rows.len(), 0, "not recorded, no table");
         let level = |name: &str, before, after| DeferredLevel { name: name.to_owned(), before, after };

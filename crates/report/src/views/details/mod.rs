@@ -14,7 +14,8 @@ use crate::words;
 
 pub(crate) use cost::{cause, explanations, of_operation};
 
-/// Returns the table with each variant's rate, which decides.
+/// Returns the table of each variant's headline rate, by which variants are compared. It is `None`
+/// for a step without variants.
 pub(crate) fn rate(step: &StepFindings) -> Option<Table> {
     Some(statistics::by_variant(step)).filter(|table| !table.rows.is_empty())
 }
@@ -57,7 +58,7 @@ pub(crate) fn has_blocks(step: &StepFindings) -> bool {
     step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
 }
 
-/// Makes a table with the rows that each run of a step has, and with the heads of `table`. The
+/// Makes a table with the rows that each run of a step has, and with the columns of `table`. The
 /// first columns say which run a row belongs to. A run that must not be used says so in every
 /// table.
 fn of_runs<C: Into<Cell>, R: IntoIterator<Item = Vec<C>>>(

@@ -78,8 +78,8 @@ fn statement(found: &StatementResult) -> Vec<String> {
     row
 }
 
-/// Makes the table with the operators of executed queries in the first block. It has no rows where
-/// queries were not executed once more.
+/// Makes the table with the operators of executed queries. They are from the first block in which
+/// the queries were executed once more for their plans. It has no rows where that was not done.
 pub(in crate::views) fn operators(step: &StepFindings) -> Table {
     let mut grid = table("operators");
     for variant in &step.variants {
@@ -108,7 +108,7 @@ fn push_operators(grid: &mut Table, variant: &str, plan: &ExecutedPlan) {
     }
 }
 
-/// Makes the table with the statements' EXPLAIN. All variants are below each other.
+/// Makes the table with the statements' EXPLAIN. The variants of a statement are below each other.
 pub(in crate::views) fn query_plans(step: &StepFindings) -> Table {
     let mut grid = table("query-plans");
     let all = || {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_are_counted_and_brackets_have_none() {
+    fn misses_are_counted_and_begin_and_commit_have_none() {
         insta::assert_snapshot!(row("delete", 50), @"delete | 200 | 20.0 | 150 | 50 | 25.0 | 104.5 µs | 90 µs | 310 µs | 1.52 ms | 2.31 s");
         insta::assert_snapshot!(row("commit", 200), @"commit | 200 | 20.0 | NA | NA | NA | 104.5 µs | 90 µs | 310 µs | 1.52 ms | 2.31 s");
     }

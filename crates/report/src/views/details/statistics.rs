@@ -47,7 +47,7 @@ pub(crate) fn composite(step: &StepFindings) -> Table {
     })
 }
 
-/// Makes the table of worst second, gaps, warm-up, period and two modes.
+/// Makes the table of steadiness: worst second, gaps, warm-up, period and two modes.
 pub(crate) fn steadiness(step: &StepFindings) -> Table {
     of_runs(step, table_of(step, "steadiness"), |run| run.steadiness.as_ref().map(of_seconds))
 }
@@ -117,9 +117,9 @@ fn of_inference(inference: &Inference) -> Vec<String> {
     row
 }
 
-/// Columns for tables over several blocks.
+/// Columns that a table has only for several blocks.
 const OF_BLOCKS: [&str; 4] = ["lowest", "highest", "95 % interval", "verdict"];
-/// Columns for a step with a target.
+/// Columns that a table has only for a step with a target.
 const OF_TARGET: [&str; 3] = ["background", "judged", "on target"];
 
 pub(super) fn by_variant(step: &StepFindings) -> Table {
@@ -170,7 +170,7 @@ fn figure_cell(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> Cell 
     figure.map_or_else(|| Cell::from(NOT_AVAILABLE), |figure| headline_cell(step, figure, cut_off))
 }
 
-/// Makes the table with the rate of each single run, and none unless there is more than one block.
+/// Makes the table with the rate of each single run. There is none for a single block.
 pub(crate) fn by_block(step: &StepFindings) -> Vec<Table> {
     if !has_blocks(step) {
         return Vec::new();
@@ -194,7 +194,8 @@ pub(crate) fn by_block(step: &StepFindings) -> Vec<Table> {
     vec![grid]
 }
 
-/// The ratio with three decimals, and on which side of it the true one lies.
+/// Makes a table cell with the ratio in three decimals. For a bound it says on which side the true
+/// ratio lies.
 fn ratio_cell(value: Option<f64>, bound: Option<Bound>) -> Cell {
     let bound = bound.filter(|_| value.is_some());
     Cell { bound, ..known(value, format!("{}{}", sign_of(bound), ratio(value, 3))) }
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_was_cut_off_is_marked_wherever_it_or_its_ratio_stands() {
+    fn a_time_that_was_cut_off_is_marked_wherever_it_or_its_ratio_is_shown() {
         let mut step = pair("q1", 2.0, 2);
         step.less_is_better = true;
         let new = &mut step.variants[1];
