@@ -118,7 +118,7 @@ impl Arch {
         format!("{}-unknown-linux-gnu", self.name())
     }
 
-    /// Names the program that compiles C and links, or another program of its kind.
+    /// Returns the name of a program, such as `gcc`, in the toolchain for this architecture.
     fn tool(self, name: &str) -> String {
         if self == Self::X86_64 { name.to_owned() } else { format!("aarch64-linux-gnu-{name}") }
     }
@@ -154,14 +154,14 @@ impl Arch {
     }
 
     /// Builds the static binary, and returns its path without symbols. The symbols are next to it,
-    /// where gdb and perf find them by the name that the binary has of them.
+    /// where gdb and perf find them by the name that is noted in the binary.
     fn build(self) -> Result<PathBuf> {
         let triple = self.triple();
         let mut command =
             cargo(&["build", "--locked", "--profile", "dist", "--package", "dbdyno", "--features", "full"]);
         let variable = triple.replace('-', "_");
-        // glibc is in the binary, so it runs on any Linux, whatever libraries that has. At a fixed
-        // address it needs no relocations.
+        // The binary includes glibc, so it runs on any Linux, whatever libraries that has. It has a
+        // fixed address, so it needs no relocations.
         let flags = "-C target-feature=+crt-static -C relocation-model=static";
         command.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), flags);
         command.env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), self.tool("gcc"));

@@ -44,7 +44,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Installs the locked packages, and runs nothing that they bring.
+/// Installs the locked packages without running their scripts.
 pub(crate) fn install() -> Result<()> {
     npm(&["ci", "--silent", "--ignore-scripts"])
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask reports` runs the plans that follow published reports in their small size, and
-//! writes docs/reports. It writes a page and the findings of each report, and the table of which
-//! findings were seen again.
+//! writes docs/reports. There it writes a page and the findings of each report, and the table of
+//! which findings were seen again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,7 +34,7 @@ pub(crate) struct ReportsArgs {
 /// Reasons why a report has no row in the table of findings. Each kind gets a sentence of its own.
 const NOT_TRIED: &str = "Not tried yet";
 const CANNOT_BE_TRIED: &str = "Cannot be tried here";
-/// All its steps ran, but none is valid.
+/// All steps of the report's plan ran, but none is valid.
 const INVALID: &str = "Invalid here";
 
 /// What the words in the tables mean, as the analysis uses them.
@@ -167,6 +167,7 @@ fn with_measured(published: &Value, rows: &[Value]) -> Value {
     Value::Object(row)
 }
 
+/// Returns the published reports by name.
 fn published() -> Result<Vec<(String, Table)>> {
     let files = files(&workspace::root().join("plans/published"), "toml")?.into_iter();
     files.map(|(name, text)| Ok((name, text.parse()?))).collect()
@@ -185,7 +186,7 @@ fn with_tables(page: &str, published: &[(String, Table)], found: &[(String, Valu
     })
 }
 
-/// Writes what was run, and a row for each finding.
+/// Returns a report's part of the page: what was run, and a row for each finding.
 fn table(report: &Table, found: &[(String, Value)]) -> String {
     let of_report: Vec<&(String, Value)> =
         found.iter().filter(|(_, run)| run["follows"].as_str() == report["title"].as_str()).collect();
@@ -212,12 +213,12 @@ fn table(report: &Table, found: &[(String, Value)]) -> String {
     filled(&text)
 }
 
-/// Writes a line on what was run.
+/// Returns a line about what was run.
 fn facts(plan: &str, run: &Value) -> String {
     let list = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(|one| one.to_string().replace('"', "")).collect()
     };
-    // The name in the catalogue is left out.
+    // The server's name in the catalogue is left out.
     let shown = |server: String| server.split(" (").next().unwrap_or_default().to_owned();
     let mut servers: Vec<String> = list(&run["servers"]).into_iter().map(shown).collect();
     servers.sort();
@@ -278,7 +279,7 @@ pub(crate) fn with_part(page: &str, part: &str, text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Makes what a run of a report with three findings has found.
+    /// Returns the report of a run with three findings.
     fn report() -> Value {
         let finding = |says: &str, seen: &str, [yes, no, open]: [u32; 3]| json!({ "says": says, "seen": seen, "steps_seen": yes, "steps_not_seen": no, "steps_undecided": open });
         json!({

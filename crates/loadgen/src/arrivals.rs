@@ -1,9 +1,9 @@
-//! When a task's operations are due: in a closed loop with or without think time, in an open loop, or
-//! in the original Insert Benchmark's bursts. The arrivals of an open loop give when operation n becomes
-//! due, whatever happened to the operations before it.
+//! Decides when a task's operations are due: in a closed loop with or without think time, in an
+//! open loop, or in the original Insert Benchmark's bursts. In an open loop, operation n becomes
+//! due at the time of its arrival, whatever happened to the operations before it.
 //!
-//! Very fast Poisson arrivals are drawn in blocks, so that the arrivals that no client keeps up with are
-//! skipped by the block and not one by one.
+//! Very fast Poisson arrivals are drawn in blocks, so that arrivals that no client keeps up with
+//! are skipped block by block and not one by one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,9 +23,10 @@ pub enum Arrivals {
     /// Operations come from a schedule that this task shares with others of its client and kind.
     Shared(Arc<Schedule>),
     /// The task sends `per_second` operations back to back, then is idle until a second has passed
-    /// since the burst began. Lost time is not made up. This is the Insert Benchmark's rate limiter. It
-    /// checks after operation r with r mod per_second = 0. When less than 0.95 s have passed since the
-    /// last checkpoint, it sleeps to exactly 1.0 s. Then it sets the checkpoint to now.
+    /// since the burst began. Lost time is not made up. This is the Insert Benchmark's rate
+    /// limiter. It has a checkpoint after each operation r with r mod per_second = 0. When less
+    /// than 0.95 s have passed since the last checkpoint, it sleeps until exactly 1.0 s have
+    /// passed.
     Burst { per_second: u64 },
 }
 
@@ -75,8 +76,8 @@ impl Arrivals {
         }
     }
 
-    /// Returns after which time operation `number` of an open loop is due. The result is `None` for
-    /// arrivals without a schedule.
+    /// Returns when operation `number` of an open loop is due. The result is `None` for arrivals
+    /// without a schedule.
     pub fn due(&self, number: u64) -> Option<Duration> {
         self.process().map(|arrival_process| arrival_process.due(number))
     }
@@ -104,6 +105,7 @@ impl fmt::Display for ArrivalProcess {
     }
 }
 
+/// Writes a number with at most three decimals.
 fn trim(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -156,14 +158,14 @@ impl Draws {
 }
 
 /// Returns the natural logarithm of a positive normal number. It only adds, multiplies and divides,
-/// because the results of these are the same on every machine. The last bit of a mathematical library's
-/// logarithm is not.
+/// because the results of these are the same on every machine. The last bit of a mathematical
+/// library's logarithm differs between machines.
 fn ln(value: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     let bits = value.to_bits();
     let mut exponent = ((bits >> 52) & 0x7ff) as i32 - 1023;
     let mut mantissa = f64::from_bits((bits & MANTISSA) | (1023 << 52));
-    // Between 1/sqrt(2) and sqrt(2) the series is short, and next to 1 nothing cancels.
+    // Between 1/sqrt(2) and sqrt(2) the series needs few terms, and near 1 no digits cancel.
     if mantissa > std::f64::consts::SQRT_2 {
         mantissa *= 0.5;
         exponent += 1;
@@ -184,11 +186,11 @@ impl ArrivalProcess {
         Self::Poisson { operations, per, draws, stretch: 1.0 }
     }
 
-    /// Returns the process with operation `count` due exactly when that many operations are over at its
-    /// rate. A Poisson process leaves that time to chance, so all its gaps are stretched by the same
-    /// factor. Its times are then those of a Poisson process of which it is known that `count`
-    /// operations come in that time (the conditional property of arrival times: S. Ross, Stochastic
-    /// Processes, 2nd edition, theorem 2.3.1).
+    /// Returns the process in which operation `count` is due exactly after the time that `count`
+    /// operations take at the process's rate. In a Poisson process that time is random, so all gaps
+    /// are stretched by the same factor. Its times are then those of a Poisson process of which it
+    /// is known that `count` operations come in that time (the conditional property of arrival
+    /// times: S. Ross, Stochastic Processes, 2nd edition, theorem 2.3.1).
     #[must_use]
     pub fn fitted_to(self, count: u64) -> Self {
         let Self::Poisson { operations, per, draws, .. } = self else { return self };
@@ -230,7 +232,7 @@ impl ArrivalProcess {
             }
             Self::Poisson { operations, per, draws, stretch } => {
                 let mean_ns = stretch * mean_ns(*operations, *per);
-                // `as` saturates, and a gap of 584 years is as good as the end.
+                // `as` saturates at 584 years, and no run lasts so long.
                 before_ns.saturating_add((mean_ns * draws.exponential(number)).round() as u64)
             }
         }
@@ -279,8 +281,8 @@ impl Cursor {
     pub(crate) fn due_before(&mut self, at_ns: u64, limit: u64) -> u64 {
         if let ArrivalProcess::Constant { operations, per, phase } = self.arrival_process {
             let Some(elapsed) = at_ns.checked_sub(to_ns(phase)) else { return 0 };
-            // Operation n is due before `at` when n * per < slots. Due times are rounded downwards, so
-            // the first candidate is checked against them.
+            // Operation n is due before `at_ns` when n * per < slots. Due times are rounded
+            // downwards, so the first candidate is checked against them.
             let slots = u128::from(elapsed) * u128::from(operations);
             let mut count = u64::try_from(slots.div_ceil(per.as_nanos().max(1))).unwrap_or(u64::MAX);
             while count < limit && self.arrival_process.next_ns(count, 0) < at_ns {
@@ -295,6 +297,7 @@ impl Cursor {
         self.number
     }
 
+    /// Goes on to the next operation.
     fn step(&mut self) {
         self.number += 1;
         self.due_ns = match &mut self.blocks {
@@ -336,8 +339,8 @@ pub(crate) fn to_us(nanos: u64) -> u64 {
 /// Number of gaps in one block.
 const BLOCK: u64 = 1024;
 
-/// Blocks are for processes whose gaps have a mean below this, which is more than a million operations
-/// per second. At such rates, counting arrivals one by one would cost more than it measures.
+/// Processes whose mean gap is below this have blocks. Their rate is more than a million operations
+/// per second, so drawing their arrivals one by one would keep the load thread from its work.
 const FAST_NS: f64 = 1_000.0;
 
 /// A walk through the blocks of a process. The length of a block is one draw. The gaps in it are draws
@@ -358,14 +361,14 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Returns `None` where the mean gap is long enough to draw each gap on its own. `mean_ns` is
-    /// multiplied by `stretch` after that decision.
+    /// Returns the first block, or `None` where the mean gap is long enough to draw each gap on its
+    /// own. `mean_ns` is multiplied by `stretch` after that decision.
     pub(crate) fn of(draws: Draws, mean_ns: f64, stretch: f64) -> Option<Self> {
         (mean_ns < FAST_NS).then(|| {
             let mean_ns = mean_ns * stretch;
             let mut first =
                 Self { draws, mean_ns, index: 0, begins_ns: 0, ends_ns: 0, stretch_ns: 0.0, gaps: 0.0 };
-            first.lay(0);
+            first.begin_at(0);
             first
         })
     }
@@ -379,10 +382,11 @@ impl Blocks {
     pub(crate) fn advance(&mut self) {
         let begins_ns = self.ends_ns;
         self.index += 1;
-        self.lay(begins_ns);
+        self.begin_at(begins_ns);
     }
 
-    fn lay(&mut self, begins_ns: u64) {
+    /// Draws the length of this block, which begins at `begins_ns`.
+    fn begin_at(&mut self, begins_ns: u64) {
         self.begins_ns = begins_ns;
         let length_ns = self.mean_ns * self.draws.sum_of_exponentials(self.index);
         self.ends_ns = begins_ns.saturating_add(length_ns.round() as u64);
@@ -429,7 +433,7 @@ mod tests {
 
     use super::*;
 
-    fn even(operations: u64, per_ms: u64) -> Arrivals {
+    fn constant_arrivals(operations: u64, per_ms: u64) -> Arrivals {
         let per = Duration::from_millis(per_ms);
         Arrivals::Open(ArrivalProcess::Constant { operations, per, phase: Duration::ZERO })
     }
@@ -439,13 +443,13 @@ mod tests {
     }
 
     #[test]
-    fn paces_read_as_rates() {
+    fn arrivals_are_written_as_rates() {
         let arrival_process = ArrivalProcess::poisson(10_000, Duration::from_secs(1), draws());
         let think = |millis| ThinkTime::Fixed { time: Duration::from_millis(millis), draws: draws() };
         let mean = Duration::from_millis(1500);
         let texts = [
-            even(2, 1000).to_string(),
-            even(12, 5000).to_string(),
+            constant_arrivals(2, 1000).to_string(),
+            constant_arrivals(12, 5000).to_string(),
             Arrivals::Burst { per_second: 20 }.to_string(),
             Arrivals::Shared(Arc::new(Schedule::new(arrival_process))).to_string(),
             Arrivals::Thinking(think(100)).to_string(),
@@ -462,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_has_its_mean_and_the_first_pause_spreads_connections() {
+    fn think_times_have_their_mean_and_the_first_one_spreads_connections() {
         let mean = Duration::from_millis(10);
         let exponential = ThinkTime::Exponential { mean, draws: draws() };
         let total: Duration = (0..100_000).map(|number| exponential.before(number)).sum();
@@ -477,7 +481,7 @@ mod tests {
         assert!((30..70).contains(&early), "{early}");
     }
 
-    fn even_arrivals(operations: u64, per_ms: u64, phase_ms: u64) -> ArrivalProcess {
+    fn constant_process(operations: u64, per_ms: u64, phase_ms: u64) -> ArrivalProcess {
         let (per, phase) = (Duration::from_millis(per_ms), Duration::from_millis(phase_ms));
         ArrivalProcess::Constant { operations, per, phase }
     }
@@ -487,8 +491,8 @@ mod tests {
     }
 
     #[test]
-    fn an_even_schedule_is_exact_after_a_billion_operations() {
-        let arrival_process = even_arrivals(3, 1000, 0);
+    fn a_constant_schedule_is_exact_after_a_billion_operations() {
+        let arrival_process = constant_process(3, 1000, 0);
         assert_eq!(arrival_process.due(3_000_000_000), Duration::from_secs(1_000_000_000));
         assert_eq!(arrival_process.due(1), Duration::from_nanos(333_333_333));
     }
@@ -496,10 +500,10 @@ mod tests {
     #[test]
     fn due_before_counts_exactly_the_operations_whose_due_time_is_earlier() {
         let all = [
-            even_arrivals(2, 1000, 0),
-            even_arrivals(3, 1000, 125),
-            even_arrivals(20, 1000, 7),
-            even_arrivals(7, 5000, 1),
+            constant_process(2, 1000, 0),
+            constant_process(3, 1000, 125),
+            constant_process(20, 1000, 7),
+            constant_process(7, 5000, 1),
             poisson(20, 3),
         ];
         for arrival_process in all {
@@ -517,8 +521,8 @@ mod tests {
 
     #[test]
     fn gaps_of_a_poisson_process_are_exponential() {
-        // In the test by Kolmogorov and Smirnov with n = 20,000 draws, the distance exceeds 1.95 /
-        // sqrt(n) once in 1,000 seeds.
+        // In a Kolmogorov-Smirnov test with n = 20,000 draws, the distance exceeds 1.95 / sqrt(n)
+        // for one seed in 1,000.
         const COUNT: u64 = 20_000;
         let mut cursor = Cursor::new(poisson(1000, 42));
         let (mut before, mut gaps) = (0, Vec::new());
@@ -576,7 +580,7 @@ mod tests {
         let expected = SEEDS as f64;
         let chi: f64 = tenths.iter().map(|&seen| (f64::from(seen) - expected).powi(2) / expected).sum();
         assert!(chi < 33.7, "{tenths:?}");
-        assert_eq!(even_arrivals(2, 1000, 7).fitted_to(10), even_arrivals(2, 1000, 7));
+        assert_eq!(constant_process(2, 1000, 7).fitted_to(10), constant_process(2, 1000, 7));
     }
 
     #[test]
@@ -605,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaps_finds_what_who_walks_finds() {
+    fn leaping_over_blocks_finds_what_walking_through_them_finds() {
         const COUNT: u64 = 5 * BLOCK + 7;
         let mut walk = Cursor::new(fast(20_000_000, 3));
         let due: Vec<u64> = (0..COUNT).map(|number| walk.due_ns(number)).collect();
@@ -622,7 +626,7 @@ mod tests {
 
     #[test]
     fn gaps_are_exponential_across_blocks() {
-        // This is the test by Kolmogorov and Smirnov, as for slow processes. The tolerance allows for
+        // This is the same Kolmogorov-Smirnov test as for slow processes. The tolerance allows for
         // due times in whole nanoseconds.
         const COUNT: u64 = 20 * BLOCK;
         const MEAN_NS: f64 = 900.0;
@@ -645,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_blocks_have_mean_and_variance_of_the_sums_that_they_stand_for() {
+    fn block_lengths_have_the_mean_and_variance_of_a_sum_of_exponential_gaps() {
         const COUNT: u64 = 4_000;
         let draws = Draws::new(7, 9, 1);
         let sums: Vec<f64> = (0..COUNT).map(|block| draws.sum_of_exponentials(block)).collect();
@@ -658,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_ten_seconds_of_the_highest_rate_is_counted_at_once() {
+    fn arrivals_at_the_highest_rate_are_counted_block_by_block() {
         let began = Instant::now();
         let count = Cursor::new(fast(100_000_000, 5)).due_before(10_000_000_000, u64::MAX);
         // The variance of a Poisson count is its mean. Counted one by one, this would take half an hour

@@ -1,5 +1,6 @@
-//! What a load thread hands over at a cut, and how the parts of several threads are added without loss.
-//! Times are in histograms of microseconds, which can be sent to another host.
+//! Holds what a load thread hands over at a cut, and adds the parts of several threads without
+//! loss. A cut is a moment at which all load threads hand over what they have counted since the cut
+//! before. Times are in histograms of microseconds, which can be sent to another host.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ use crate::statements::Statements;
 pub(crate) struct Times {
     #[serde(with = "counts")]
     pub(crate) service: Histogram<u64>,
-    /// `None` while every response time was equal to its service time. That is so in a closed loop,
-    /// where nothing waits to be sent. It saves a second histogram.
+    /// It is `None` while every response time so far was equal to its service time. That is so in a
+    /// closed loop, where nothing waits to be sent. It saves a second histogram.
     #[serde(with = "some_counts")]
     response: Option<Histogram<u64>>,
     /// How late the engine itself sent operations that a free connection waited for. It exists only in
@@ -172,7 +173,7 @@ pub(crate) mod counts {
     }
 }
 
-/// The same for a histogram that may be absent.
+/// Lets serde write a histogram that may be absent as its counts.
 pub(crate) mod some_counts {
     use super::{Deserialize, Deserializer, Histogram, HistogramCounts, Serialize, Serializer};
 
@@ -192,7 +193,8 @@ pub(crate) mod some_counts {
 
 pub(crate) fn record(histogram: &mut Histogram<u64>, value_us: u64) {
     if histogram.record(value_us).is_err() {
-        // There is no memory to grow into. The count is kept, at the highest value there is room for.
+        // There is no memory for a longer range, so the value is counted as the highest one in
+        // range.
         histogram.saturating_record(value_us);
     }
 }
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_keeps_both_whichever_side_has_waited() {
+    fn adding_keeps_both_times_whichever_side_has_waited() {
         for (first, second) in [(&[(1, 1)][..], &[(2, 3)][..]), (&[(2, 3)], &[(1, 1)])] {
             let mut sum = times(first);
             sum.add(&times(second));

@@ -1,6 +1,6 @@
-//! How connections are opened before the barrier, a limited number at once, and at a given rate if one is
-//! asked for; and what happens to those that are lost. A lost connection is opened again. The pauses
-//! between attempts double until it is open, the task has nothing left to do, or time is up.
+//! Opens connections before the barrier, a limited number at once, and at a given rate if one is
+//! asked for. It also opens lost connections again. The pauses between attempts double until it is
+//! open, the task has nothing left to do, or time is up.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use crate::load_threads::Shared;
 use crate::running_task::{Next, RunningTask, describe};
 use crate::{ConnectionTask, Draws, Failure, Limit};
 
-/// Logins that a load thread has on their way at once.
+/// Highest number of logins that a load thread has under way at once, unless the caller sets
+/// another one.
 const AT_ONCE: usize = 32;
 
 /// How a step opens its connections before the barrier, and what it does with connections lost later.
@@ -25,7 +26,7 @@ pub struct Connections {
     /// Logins that each thread has on their way at once. They are limited because a server's queue for
     /// new connections is short.
     pub at_once: usize,
-    /// The step fails when a connection is not open after this time, its statements prepared.
+    /// The step fails when a connection is not open after this time, with its statements prepared.
     pub open_within: Duration,
     /// The option with which users set that time, for messages.
     pub open_key: &'static str,
@@ -77,7 +78,8 @@ impl Connections {
     /// Returns when login `number` of the step may begin, counted from the first one.
     pub(crate) fn due(&self, number: usize) -> Duration {
         match self.rate_per_second {
-            // A rate that is no number, or so small that the time overflows, was refused with the plan.
+            // A rate that is no number, or so low that the time overflows, was refused with the
+            // plan.
             Some(rate) => Duration::try_from_secs_f64(number as f64 / rate).unwrap_or(Duration::ZERO),
             None => Duration::ZERO,
         }
@@ -142,7 +144,8 @@ pub(crate) async fn open_all<L: ConnectionTask + 'static>(
     (open, logins)
 }
 
-/// Opens one task. The result has the time that it took in microseconds, if it went well.
+/// Opens one task's connection. The result has the time that this took in microseconds, if it
+/// succeeded.
 async fn open<L: ConnectionTask>(
     shared: &Shared,
     mut task: L,
@@ -202,7 +205,7 @@ impl RunningTask {
         };
         let mut last_failure = None;
         for attempt in 0_u32.. {
-            // Every attempt ends by then, also one that no one answers.
+            // Every attempt ends by the deadline, even one that the server does not answer.
             let deadline = end_at.unwrap_or(give_up_at);
             let pause_until = (Instant::now() + how.pause(self.number, attempt)).min(deadline);
             let waited = self.wait_until(pause_until).await;
@@ -271,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn paced_logins_keep_their_rate() {
-        let paced = Connections { rate_per_second: Some(50.0), ..Connections::default() };
-        assert_eq!(paced.due(100), Duration::from_secs(2));
+    fn logins_keep_the_rate_asked_for() {
+        let limited = Connections { rate_per_second: Some(50.0), ..Connections::default() };
+        assert_eq!(limited.due(100), Duration::from_secs(2));
         assert_eq!(Connections::default().due(100), Duration::ZERO);
     }
 }

@@ -1,5 +1,5 @@
-//! The few atomics that load threads share while the clock runs: start, stop, end of the window, end of
-//! the step.
+//! Holds the few atomics that load threads share while the clock runs. They say when the step
+//! starts, whether it was stopped, and when the common window and the step ended.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -56,6 +56,7 @@ impl<T> StepCommand<T> {
 /// Takes commands to other hosts.
 pub type Follower = Box<dyn Fn(StepCommand<Instant>) + Send + Sync>;
 
+/// The state of a step that all load threads on this host share.
 pub(crate) struct Control {
     start: OnceLock<Instant>,
     started: Notify,
@@ -69,7 +70,7 @@ pub(crate) struct Control {
     /// When the common window will end, if the tasks' limits tell that beforehand, and otherwise
     /// `u64::MAX`.
     planned_end_ns: u64,
-    /// Index = client − 1.
+    /// Whether a deciding task of each client has ended. The index is the client's number minus 1.
     client_ended: Vec<AtomicBool>,
     client_changed: Notify,
     /// How many tasks there are.
@@ -135,13 +136,14 @@ impl Control {
         Self { elsewhere: 1, ..self }
     }
 
+    /// Sends a command to the hosts that follow this control.
     fn forward(&self, command: StepCommand<Instant>) {
         if let Some(follower) = &self.follower {
             follower(command);
         }
     }
 
-    /// Does what the control of the whole step says.
+    /// Does what the control of the whole step commands.
     pub(crate) fn apply(&self, command: StepCommand<Instant>) {
         match command {
             StepCommand::Begin(at) => self.begin(at),
@@ -291,6 +293,7 @@ impl Control {
         self.end_at(if elsewhere_ns > 0 { elsewhere_ns } else { self.now_ns() });
     }
 
+    /// Ends the step at `end_ns`, unless it has an end already.
     fn end_at(&self, end_ns: u64) {
         let set = self.end_ns.compare_exchange(u64::MAX, end_ns, Ordering::AcqRel, Ordering::Acquire);
         self.ended.notify_waiters();
@@ -299,6 +302,7 @@ impl Control {
         }
     }
 
+    /// Ends the common window at `at_ns`.
     fn end_window(&self, at_ns: u64) {
         // Only the first thread that gets here counts. The time of another thread may be a little
         // earlier, because some time lies between its look at the clock and this line. But counters may
@@ -311,8 +315,8 @@ impl Control {
         Some(self.window_end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
 
-    /// Returns where counters are cut in addition to whole seconds: at the end of the common window,
-    /// once it is known.
+    /// Returns where counters are cut in addition to whole seconds. This is the end of the common
+    /// window, if it has ended or if the tasks' limits tell its end beforehand.
     pub(crate) fn window_cut_ns(&self) -> Option<u64> {
         let end_ns = self.window_end_ns.load(Ordering::Acquire).min(self.planned_end_ns);
         Some(end_ns).filter(|&end| end != u64::MAX)
@@ -323,6 +327,7 @@ impl Control {
         Some(self.end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
 
+    /// Lets connections close, here and on the hosts that follow this control.
     pub(crate) fn let_close(&self) {
         self.closing.store(true, Ordering::Release);
         self.may_close.notify_waiters();
@@ -343,6 +348,7 @@ impl Control {
     }
 }
 
+/// Returns the nanoseconds since `start`, or 0 before it.
 pub(crate) fn since(start: Instant) -> u64 {
     u64::try_from(Instant::now().saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX)
 }

@@ -32,8 +32,8 @@ pub struct Step<'a> {
     /// Time from the barrier that is outside the common window. It is in whole seconds, because
     /// counters are cut there.
     pub warmup: Duration,
-    /// Longest time from the barrier. The step fails when it is exceeded. Without a cap, the step fails
-    /// after the silence in [`Connections`].
+    /// Longest time from the barrier. The step fails when it is exceeded. Without a cap, the step
+    /// fails when nothing was answered for [`Connections::silence`].
     pub time_cap: Option<Duration>,
     /// Set by a signal handler. The step then ends soon, and what was measured is kept.
     pub cancel: &'a AtomicBool,
@@ -94,7 +94,8 @@ where
     F: FnOnce() -> L + Send + 'static,
 {
     let opening = Opening { began: Instant::now(), connections: step.connections.clone() };
-    // A task that blocks its thread waits in the kernel, or is the database itself.
+    // A thread with a blocking task cannot spin, because the task waits in the kernel or runs the
+    // database itself.
     let polled_ns = step.threads.polled_ns.clone().filter(|_| !step.threads.blocking);
     let mut threads = Vec::new();
     for (index, (tasks, cpus)) in assign(tasks, part, &step.threads).into_iter().enumerate() {
@@ -129,7 +130,7 @@ pub(crate) fn join(threads: Vec<JoinHandle<()>>) -> Result<(), Error> {
     threads.try_for_each(|thread| thread.join().map_err(|panic| Error::Panicked(panic_text(&panic))))
 }
 
-/// Conducts a step from waiting for connections to the end of the last load thread. The clock starts
+/// Runs a step from waiting for connections to the end of the last load thread. The clock starts
 /// `lead` after the last connection is open, and a little later for each of them.
 pub(crate) fn conduct(
     step: &Step<'_>,
@@ -159,7 +160,7 @@ pub(crate) fn conduct(
     collector.collect(messages, longest, &cancelled);
 }
 
-/// Returns how a step ended, or the error for which its record could not be written.
+/// Returns how a step ended, or the error that kept its record from being written.
 pub(crate) fn ended(
     control: &Control,
     failure: Option<dbdyno_record::Error>,
@@ -172,6 +173,7 @@ pub(crate) fn ended(
     Ok(StepEnd { outcome, message, at_us: to_us(control.end_ns().unwrap_or(0)), tasks })
 }
 
+/// Returns how the step ended, and why it did not complete.
 fn outcome(control: &Control, tasks: &[TaskEnd]) -> (Outcome, Option<String>) {
     match control.reason() {
         None => (Outcome::Completed, None),

@@ -27,7 +27,8 @@ use crate::{
 /// The clock starts this long after the last connection is open, so that the command can reach all
 /// hosts.
 const LEAD: Duration = Duration::from_millis(500);
-/// How often the code looks at the user's wish to stop before there is a collector.
+/// How often dbdyno checks whether the user wants to stop, before there is a collector that does
+/// so.
 const POLL: Duration = Duration::from_millis(100);
 
 /// What load threads of one host send to the collector on another.
@@ -64,9 +65,9 @@ struct Merged<'a> {
     ready: VecDeque<Message>,
 }
 
-/// Runs a step whose tasks, which are all of `specs`, are on `hosts` hosts. Each host calls
-/// [`run_part`]. `from_hosts` delivers the messages of the hosts, and `follower` takes commands to
-/// them. What goes wrong inside the step is in [`StepEnd`].
+/// Runs a step whose tasks are distributed over `hosts` hosts. `specs` describes all of the tasks.
+/// Each host calls [`run_part`]. `from_hosts` delivers the messages of the hosts, and `follower`
+/// takes commands to them. What goes wrong inside the step is in [`StepEnd`].
 pub fn run_on_hosts(
     step: &Step<'_>,
     specs: &[TaskSpec],
@@ -93,8 +94,9 @@ pub fn run_on_hosts(
     Ok((ended(&control, failure, ends)?, merged.parts))
 }
 
-/// Returns whether tasks can be distributed over hosts. This needs tasks of which none waits for
-/// another, and one time at which the window ends for all.
+/// Returns whether tasks can be distributed over hosts. No task may wait for another one. The
+/// window must end with the last task, or at one time that is known beforehand, because a host
+/// learns too late that a task has ended elsewhere.
 pub fn can_be_shared(specs: &[TaskSpec], window: WindowRule) -> bool {
     let is_alone = |spec: &TaskSpec| spec.coupling.is_none() && spec.limit != Limit::UntilClientEnds;
     let ends_by_time = |spec: &TaskSpec| matches!(spec.limit, Limit::Time(_)) && spec.limit == specs[0].limit;
@@ -133,6 +135,7 @@ impl Merged<'_> {
         }
     }
 
+    /// Turns what a host sent into messages of load threads, which are numbered over all hosts.
     fn take(&mut self, host: usize, received: FromHost) {
         let part = &mut self.parts[host];
         let message = match received {
@@ -183,9 +186,9 @@ impl Inbox for Merged<'_> {
     }
 }
 
-/// Runs those of the step's tasks that belong to `part`. It passes on with `say` what its load threads
-/// report, and follows `commands` until the step is over here. The step also ends when the channel of
-/// commands has no sender any more.
+/// Runs those of the step's tasks that belong to `part`. It gives `say` what its load threads
+/// report, and follows `commands` until the step is over here. The step also ends when the channel
+/// of commands has no sender any more.
 pub fn run_part<L, F>(
     step: &Step<'_>,
     tasks: Vec<(TaskSpec, F)>,
@@ -248,6 +251,8 @@ fn tasks_of<F>(part: HostShare, tasks: Vec<(TaskSpec, F)>) -> Vec<(TaskSpec, F)>
     tasks.into_iter().skip(part.host as usize).step_by(part.hosts as usize).map(task).collect()
 }
 
+/// Applies `commands` until their sender is gone, and then ends the step. If the start came too
+/// late, `say_late` is told by how much.
 fn apply(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late: impl Fn(Duration) -> bool) {
     for command in commands {
         if let StepCommand::Begin(at) = command
@@ -263,7 +268,7 @@ fn apply(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late:
     control.let_close();
 }
 
-/// The connections whose number modulo `hosts` is `host`.
+/// One host's share of the connections: those whose number modulo `hosts` is `host`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostShare {
     /// Number of the host, from 0.
@@ -272,7 +277,7 @@ pub struct HostShare {
 }
 
 impl HostShare {
-    /// Everything, on one host.
+    /// The share of a host that has all connections.
     pub const WHOLE: Self = Self { host: 0, hosts: 1 };
 
     /// Turns the host's own number `number` into its number among those of all hosts.
@@ -293,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_all_there_is_and_nothing_twice() {
+    fn the_shares_of_all_hosts_hold_every_number_once() {
         for hosts in 1..=5 {
             let parts = (0..hosts).map(|host| HostShare { host, hosts });
             for count in 0..23 {

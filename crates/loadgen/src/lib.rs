@@ -1,4 +1,4 @@
-//! The load engine: it sends operations on time, measures how long each takes, and starts and stops all
+//! The load engine sends operations on time, measures how long each takes, and starts and stops all
 //! connections together. It knows no SQL.
 //!
 //! A step is a set of [`ConnectionTask`]s, one per connection. Each load thread runs a tokio
@@ -43,7 +43,7 @@ pub use task::{
     TaskSpec,
 };
 
-/// The errors for which a step could not be run at all. What goes wrong inside a step is part of its
+/// An error that kept a step from being run at all. What goes wrong inside a step is part of its
 /// record. Each message names what failed and, where the user can do something, what to try.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,7 +1,8 @@
-//! The load threads: which tasks each one runs, on which CPUs, and how one runs them. A load thread runs
-//! its connections' tasks and their timer, and hands over their counters every second. It gives up
-//! answers that may never come, once a stopped step has waited long enough for them. Code that keeps the
-//! thread to itself, such as a script, asks [`is_stopping_here`] from time to time.
+//! Distributes tasks over load threads and load threads over CPUs, and runs the threads. A load
+//! thread runs its connections' tasks and their timer, and hands over their counters every second.
+//! It gives up answers that may never come, once a stopped step has waited long enough for them.
+//! Code that keeps the thread to itself, such as a script, asks [`is_stopping_here`] from time to
+//! time.
 //!
 //! A load thread may spin: it does not sleep while a step runs, but polls the kernel for answers again
 //! and again, so that the server never has to wake it. The time of polls that found nothing is counted
@@ -34,9 +35,9 @@ use crate::schedule::ThreadDueTimes;
 use crate::timer::Timer;
 use crate::{ConnectionTask, HostShare, LostConnections, TaskEnd, TaskSpec};
 
-/// Connections that one load thread carries before a second one is started. The more answers are there
-/// when a thread wakes, the less often it sleeps: at 64 connections two threads use a third more CPU
-/// per query than one.
+/// Connections that one load thread carries before a second one is started. The more answers have
+/// arrived when a thread wakes, the less often it sleeps: at 64 connections two threads use a third
+/// more CPU per query than one.
 const CONNECTIONS_PER_THREAD: usize = 64;
 
 #[derive(Debug, Clone, Default)]
@@ -49,16 +50,16 @@ pub struct Threads {
     pub count: Option<u32>,
     /// Whether a task blocks its thread. Each task then gets a thread of its own.
     pub blocking: bool,
-    /// Thread n never sleeps while the step runs, and counts in entry n the nanoseconds of polls that
-    /// found nothing. With `None`, and for threads beyond the last entry, a thread sleeps until an
-    /// answer wakes it. This is not for blocking tasks.
+    /// Thread n never sleeps while the step runs, and counts in entry n the nanoseconds of polls
+    /// that found nothing. With `None`, and for threads beyond the last entry, a thread sleeps
+    /// until an answer wakes it. Threads of blocking tasks never spin.
     pub polled_ns: Option<Arc<[AtomicU64]>>,
     /// Time for which a task keeps its thread busy after each answer. It shows what a slower client
     /// would change.
     pub added_work: Duration,
 }
 
-/// A task as a thread is given it. `number` counts all tasks of the step.
+/// A task that a thread is to run. `number` is its place among all tasks of the step.
 #[derive(Debug)]
 pub(crate) struct Assigned<F> {
     pub(crate) number: usize,
@@ -97,7 +98,8 @@ pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Th
         jobs[index % count].extend(part);
     }
     let cpus_of = |index: usize| {
-        // Each thread gets one CPU while there are enough, so that it keeps its caches.
+        // Each thread gets a CPU of its own if there are enough, so that its data stay in that
+        // CPU's caches.
         let cpus = threads.cpus.as_ref()?;
         if count <= cpus.len() { Some(vec![cpus[index]]) } else { Some(cpus.clone()) }
     };
@@ -107,7 +109,7 @@ pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Th
 /// How long answers that are on their way may still come after a step is stopped.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The same time when the user has stopped the step and is waiting.
+/// The same limit when the user has stopped the step and waits for its end.
 const GRACE_OF_USER: Duration = Duration::from_millis(300);
 
 /// What a load thread is given.
@@ -171,7 +173,7 @@ pub(crate) fn run<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>) {
     let _ = messages.send(Message::WorkerEnded { ends });
 }
 
-/// Returns the event loop of this thread, which runs on `cpus` from now on.
+/// Pins this thread to `cpus`, and returns its event loop.
 fn runtime(cpus: Option<&[u32]>) -> Result<LocalRuntime, String> {
     if let Some(cpus) = cpus {
         pin_to_cpus(cpus).map_err(|error| {
@@ -185,6 +187,8 @@ fn runtime(cpus: Option<&[u32]>) -> Result<LocalRuntime, String> {
     built.map_err(|error| format!("cannot start an event loop: {error}"))
 }
 
+/// Opens the connections of this thread's tasks and runs the tasks. It returns once all connections
+/// are closed.
 async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) -> Vec<TaskEnd> {
     let specs: Vec<TaskSpec> = job.tasks.iter().map(|task| task.spec.clone()).collect();
     let numbers: Vec<usize> = job.tasks.iter().map(|task| task.number).collect();
@@ -261,7 +265,7 @@ async fn run_timer(shared: Rc<Shared>) {
     }
 }
 
-/// Leaves answers some time after a stop, then gives them up.
+/// Gives up the answers that are still missing some time after the step was stopped.
 async fn abandon_after_stop(shared: Rc<Shared>) {
     shared.control.wait_for_stop().await;
     let is_wish = matches!(shared.control.reason(), Some(StopReason::Interrupted));
@@ -292,6 +296,7 @@ fn pin_to_cpus(cpus: &[u32]) -> Result<(), Errno> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
+/// What the tasks of one load thread share.
 pub(crate) struct Shared {
     pub(crate) control: Arc<Control>,
     pub(crate) recorder: RefCell<Recorder>,
@@ -324,8 +329,8 @@ const LONGEST_ROUND: Duration = Duration::from_micros(20);
 /// wait until its time slice ends.
 const ROUNDS_PER_OFFER: u32 = 32;
 
-/// Runs from the start of the clock until it is aborted. `polled_ns` holds one counter per load thread,
-/// and `index` is this thread's.
+/// Polls for answers from the start of the clock until it is aborted, and counts the time of polls
+/// that found nothing. `polled_ns` holds one counter per load thread, and `index` is this thread's.
 async fn spin(shared: Rc<Shared>, polled_ns: Arc<[AtomicU64]>, index: usize) {
     let Some(counter) = polled_ns.get(index) else { return };
     let Some(start) = shared.control.wait_for_start().await else { return };
@@ -333,8 +338,9 @@ async fn spin(shared: Rc<Shared>, polled_ns: Arc<[AtomicU64]>, index: usize) {
     let (mut sum, mut rounds) = (Duration::ZERO, 0_u32);
     let (mut begin, mut seen) = (Instant::now(), woken(&shared));
     loop {
-        // A task that yields is put off until no other is ready. The runtime then asks epoll without
-        // waiting, runs the tasks that have become ready, and comes back. That is one round.
+        // A task that yields runs again only when no other task is ready. The runtime then asks
+        // epoll without waiting, runs the tasks that have become ready, and comes back. That is one
+        // round.
         tokio::task::yield_now().await;
         let (now, woken) = (Instant::now(), woken(&shared));
         if woken == seen {
@@ -355,8 +361,8 @@ fn woken(shared: &Shared) -> u64 {
     shared.abandon.polls() + shared.timer.fired()
 }
 
-/// The flag that the tasks of one thread share. A task pays for one look at this flag each time it is
-/// woken. A `select!` over a notification would cost more.
+/// A flag by which the tasks of one thread give up the answers that they wait for. A task checks
+/// the flag each time it is woken, which costs less than a `select!` over a notification.
 #[derive(Debug, Default)]
 pub(crate) struct Abandon {
     given_up: Cell<bool>,
@@ -366,7 +372,7 @@ pub(crate) struct Abandon {
 }
 
 impl Abandon {
-    /// From now on [`Abandon::unless`] waits for nothing.
+    /// Gives up the work in every [`Abandon::unless`], those that run and those that begin later.
     pub(crate) fn now(&self) {
         self.given_up.set(true);
         for waker in self.waiting.take() {
@@ -374,7 +380,7 @@ impl Abandon {
         }
     }
 
-    /// Returns how often tasks were woken until now.
+    /// Returns how often tasks were woken up to now.
     pub(crate) fn polls(&self) -> u64 {
         self.polls.get()
     }
@@ -408,12 +414,13 @@ thread_local! {
     static IS_STOPPING: RefCell<Option<IsStopping>> = const { RefCell::new(None) };
 }
 
-/// From now on `is_stopping` says whether work on this thread should stop.
+/// Registers the function that says whether work on this thread should stop.
 pub fn watch_here(is_stopping: impl Fn() -> bool + 'static) {
     IS_STOPPING.with(|own| *own.borrow_mut() = Some(Box::new(is_stopping)));
 }
 
-/// Returns whether work on this thread should stop. On a load thread it should when the step stops.
+/// Returns whether work on this thread should stop. On a load thread, it should stop when the step
+/// stops.
 pub fn is_stopping_here() -> bool {
     IS_STOPPING.with(|own| own.borrow().as_ref().is_some_and(|is_stopping| is_stopping()))
 }
@@ -448,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_thread_for_every_64_connections_and_at_most_one_a_cpu() {
+    fn there_is_a_thread_for_every_64_connections_and_at_most_one_per_cpu() {
         let threads = |tasks: usize, cpus: &[u32]| {
             let threads = Threads { cpus: Some(cpus.to_vec()), ..Threads::default() };
             assign((0..tasks).map(|_| task(1, false)).collect(), HostShare::WHOLE, &threads).len()
@@ -457,7 +464,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn work_that_ends_is_not_touched() {
+    async fn work_that_ends_is_not_given_up() {
         assert_eq!(Abandon::default().unless(ready(7)).await, Some(7));
     }
 

@@ -1,6 +1,6 @@
-//! Finds pauses in which the client did not run. A thread wakes at set times and sees for how long it
-//! could not run, because the process was stopped (Ctrl-Z, SIGSTOP), its control group was frozen, or
-//! the machine stood still.
+//! Finds pauses in which the client did not run. A thread wakes at set times and measures for how
+//! long it could not run, because the process was stopped (Ctrl-Z, SIGSTOP), its control group was
+//! frozen, or the machine stood still.
 //!
 //! While a thread waits for a CPU that others have, the kernel counts it as its run delay. That is not
 //! a pause. Load threads that wait for CPUs are reported by their own run delays.
@@ -17,20 +17,21 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::to_ns;
 use crate::control::Control;
 
-/// A wake-up may take up to this time, also on a virtual machine that shares its CPUs. Only longer
+/// Even on a virtual machine that shares its CPUs, a wake-up takes no longer than this. Only longer
 /// delays are pauses.
-const MIN: Duration = Duration::from_millis(20);
-/// Pauses that are shorter than the window divided by this need not be seen.
-const PART: u32 = 100;
-/// Polls are not more frequent than this, because each wake-up costs CPU that counts as the client's:
-/// 60 µs where the CPU slept.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+/// The thread wakes this many times in a window. It may miss pauses that are shorter than the time
+/// between two wake-ups.
+const POLLS_PER_WINDOW: u32 = 100;
+/// Polls are not more frequent than this, because each wake-up costs CPU that counts as the
+/// client's: 60 µs if the CPU was asleep.
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST_POLL: Duration = Duration::from_millis(250);
 
 /// Returns how often the thread wakes to look for pauses. `planned` is when the window will end, if
 /// that is known.
 fn poll(planned: Option<Duration>) -> Duration {
-    planned.map_or(LONGEST_POLL, |planned| (planned / PART).clamp(SHORTEST_POLL, LONGEST_POLL))
+    planned.map_or(LONGEST_POLL, |planned| (planned / POLLS_PER_WINDOW).clamp(SHORTEST_POLL, LONGEST_POLL))
 }
 
 /// A thread that does nothing but look for pauses. A thread that also works could be stopped while it
@@ -76,7 +77,7 @@ impl Watching {
     }
 }
 
-/// Watches the thread that made it.
+/// Measures the pauses of the thread that made it.
 #[derive(Debug)]
 struct PauseWatch {
     began: Instant,
@@ -91,22 +92,22 @@ impl PauseWatch {
         Self { began: Instant::now(), schedstat, delay_ns: 0 }
     }
 
-    /// Must be called just before the thread waits.
+    /// Notes the time. It must be called just before the thread waits.
     fn begin(&mut self) {
         self.delay_ns = self.run_delay_ns();
         self.began = Instant::now();
     }
 
-    /// Must be called just after a wait that should have taken at most `asked`. The result is for how
-    /// long the thread did not run, if that was a pause.
+    /// Returns for how long the thread did not run, if that was a pause. It must be called just
+    /// after a wait that should have taken at most `asked`.
     fn end(&self, asked: Duration) -> Option<Duration> {
         let waited = self.began.elapsed();
-        if waited <= asked + MIN {
+        if waited <= asked + SHORTEST_PAUSE {
             return None;
         }
         let delayed = Duration::from_nanos(self.run_delay_ns().saturating_sub(self.delay_ns));
         let paused = waited.saturating_sub(asked + delayed);
-        (paused > MIN).then_some(paused)
+        (paused > SHORTEST_PAUSE).then_some(paused)
     }
 
     fn run_delay_ns(&self) -> u64 {

@@ -1,11 +1,14 @@
-//! A random generator based on counters. Every draw is a pure function of its address, so operation 7
-//! of client 3 is the same for every variant, on every machine, in every version of dbdyno.
+//! This is a counter-based random generator. Every draw is a pure function of its address, made of
+//! a seed, a stream, a client, an operation and an index. Operation 7 of client 3 is therefore the
+//! same for every variant, on every machine, in every version of dbdyno.
 //!
 //! The generator is Philox-4x32 with 10 rounds, from Salmon, Moraes, Dror, Shaw: "Parallel random
-//! numbers: as easy as 1, 2, 3" (SC 2011). The code is written from the paper and tested against the
+//! numbers: as easy as 1, 2, 3" (SC 2011). The code follows the paper and is tested against the
 //! authors' published vectors. The generator passes BigCrush.
 
+/// The paper's factors for the two multiplications in a round.
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+/// The paper's increments of the key after each round.
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
@@ -43,6 +46,7 @@ impl Philox {
     }
 }
 
+/// Returns the high and the low half of a product.
 fn wide_multiply(a: u32, b: u32) -> (u32, u32) {
     let product = u64::from(a) * u64::from(b);
     ((product >> 32) as u32, product as u32)

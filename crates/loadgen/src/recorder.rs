@@ -1,5 +1,5 @@
-//! The counters of one load thread since the last cut, and its histograms of times. Cuts lie at exact
-//! times, whatever the thread was doing then.
+//! Counts what one load thread does between two cuts, and records times in histograms. Cuts lie at
+//! exact times, whatever the thread was doing then.
 
 use std::collections::BTreeMap;
 
@@ -34,12 +34,12 @@ struct TaskState {
     counter_set: usize,
     /// Operations sent since the barrier.
     started: u64,
-    /// Whether one of them was answered, well or not.
+    /// Whether one of the task's operations was answered or ended with an error.
     is_answered: bool,
     /// The task's own open loop, or `None` for closed loops and shared schedules.
     due: Option<(Cursor, Bounds)>,
     ended: bool,
-    /// Since when the connection has been lost, or since the last cut.
+    /// When the connection was lost, or the last cut if that was later.
     down_since_ns: Option<u64>,
 }
 
@@ -60,9 +60,10 @@ struct Counts {
     errors: ErrorCounts,
 }
 
+/// The times and results of an operation that was answered without an error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
-    /// When its cycle began, see [`Interval::cycle_sum_us`].
+    /// When the operation's cycle began, see [`Interval::cycle_sum_us`].
     pub(crate) began_ns: u64,
     pub(crate) due_ns: u64,
     pub(crate) sent_ns: u64,
@@ -128,6 +129,7 @@ impl Recorder {
         }
     }
 
+    /// Makes all cuts up to the end of the step, and one at the end itself.
     pub(crate) fn finish(&mut self, end_ns: u64, window_end_ns: Option<u64>) {
         self.advance(end_ns, window_end_ns);
         if end_ns > self.cut_ns {
@@ -135,6 +137,7 @@ impl Recorder {
         }
     }
 
+    /// Counts an operation as sent.
     pub(crate) fn started(&mut self, task: usize) {
         let state = &mut self.tasks[task];
         state.started += 1;
@@ -143,6 +146,7 @@ impl Recorder {
         counter_set.in_flight += 1;
     }
 
+    /// Counts an operation that was answered without an error, and records its times.
     pub(crate) fn done(&mut self, task: usize, ending: Ending) {
         let cut = self.cut_of(ending.began_ns, ending.ended_ns);
         let state = &mut self.tasks[task];
@@ -213,6 +217,7 @@ impl Recorder {
         self.times[kind].record_lag(to_us(lag_ns));
     }
 
+    /// Counts an error by its class. An operation that is sent again may have many errors.
     pub(crate) fn error(&mut self, task: usize, class: ErrorClass) {
         let state = &mut self.tasks[task];
         state.is_answered = true;
@@ -225,13 +230,14 @@ impl Recorder {
         }
     }
 
+    /// Notes that the task's connection was lost.
     pub(crate) fn down(&mut self, task: usize, now_ns: u64) {
         let state = &mut self.tasks[task];
         state.down_since_ns = Some(now_ns);
         self.counter_sets[state.counter_set].down += 1;
     }
 
-    /// The task's connection is open again, or the task has given up.
+    /// Notes that the task's connection is open again, or that the task has given up.
     pub(crate) fn up(&mut self, task: usize, now_ns: u64) {
         let state = &mut self.tasks[task];
         if let Some(since_ns) = state.down_since_ns.take() {
@@ -241,7 +247,8 @@ impl Recorder {
         }
     }
 
-    /// The task sends nothing more, so what was due by `now_ns` and not sent is dropped.
+    /// Notes that the task sends nothing more. Operations that were due by `now_ns` and not sent
+    /// are dropped.
     pub(crate) fn ended(&mut self, task: usize, now_ns: u64) {
         let state = &mut self.tasks[task];
         let never_sent = state.waiting(now_ns);
@@ -249,6 +256,7 @@ impl Recorder {
         self.dropped(task, never_sent);
     }
 
+    /// Hands over everything that was counted since the last cut.
     fn cut(&mut self, to_ns: u64) {
         let from_ns = self.cut_ns;
         self.cut_ns = to_ns;

@@ -1,5 +1,6 @@
-//! Runs one connection's task between the barrier and its end. It waits until an operation is due, for
-//! the task that it is coupled to, or for its own end. It sends the operation, and records how it ended.
+//! Runs one connection's task between the barrier and its end. It waits until an operation is due
+//! and until the coupled task, if there is one, is far enough. Then it sends the operation and
+//! records how it ended.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -20,13 +21,14 @@ use crate::{
     Arrivals, ConnectionTask, Failure, Limit, LostConnections, Notes, OperationTimes, TaskEnd, TaskSpec,
 };
 
-/// How often one operation is sent again before it counts as failed.
+/// An operation that the server has asked to send again this many times counts as failed, and the
+/// step fails.
 pub const MOST_RETRIES: u32 = 1000;
-/// After this many refusals in a row the task will not succeed any more.
+/// The task gives up after this many refusals in a row, because it is unlikely to succeed any more.
 const MOST_REFUSALS: u32 = 100;
 /// The longest time for which a connection is kept open at the end of a window. It is as long as a
 /// sampler may take for a sample.
-const HOLD: Duration = Duration::from_secs(15);
+const KEPT_OPEN_MAX: Duration = Duration::from_secs(15);
 /// Only this many failed numbers are kept. [`TaskEnd::unlisted`] reports the rest.
 const MOST_FAILED_NUMBERS: usize = 10_000;
 
@@ -64,7 +66,9 @@ pub(crate) struct Operation {
 pub(crate) enum Due {
     /// The operation is due when it is sent.
     Now,
+    /// The operation is due this many nanoseconds after the barrier.
     At(u64),
+    /// The operation is due when its burst begins. A burst has this many operations.
     WithBurst(u64),
 }
 
@@ -136,11 +140,11 @@ impl RunningTask {
         // The window of a step that is limited in time ends with that time, not with the answer that
         // was on its way.
         let window_ns = at_ns.min(self.bounds.until_ns);
-        let is_held =
+        let stays_open =
             control.connection_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
         let end = self.end;
         let _ = self.shared.messages.send(Message::ConnectionEnded { at_ns, end: end.clone() });
-        (Box::new(end), tokio::task::spawn_local(close(control, task, is_held)))
+        (Box::new(end), tokio::task::spawn_local(close(control, task, stays_open)))
     }
 
     /// A closed loop that has sent all operations of its limit ended with the last answer, however late
@@ -191,7 +195,7 @@ impl RunningTask {
                 break;
             }
         }
-        self.wait_for_horizon(start).await
+        self.wait_for_schedule_end(start).await
     }
 
     /// Returns the operation that follows `count` others of this task, or `None` at the task's limit.
@@ -233,8 +237,8 @@ impl RunningTask {
         is_in_time.then_some(Operation { number, due })
     }
 
-    /// Prepares an operation. It tries again if the server says so, and over a new connection when this
-    /// one is lost and may be opened again.
+    /// Prepares an operation. It tries again if the server asks for that. If the connection is lost
+    /// and may be opened again, it tries again over a new one.
     async fn make_ready<L: ConnectionTask>(&mut self, task: &mut L, number: u64) -> Next {
         let mut retries = 0;
         loop {
@@ -265,7 +269,7 @@ impl RunningTask {
         }
     }
 
-    /// Sends one operation, again if the server says so, and records how it ended.
+    /// Sends one operation, sends it again if the server asks for that, and records how it ended.
     async fn send<L: ConnectionTask>(
         &mut self,
         task: &mut L,
@@ -302,7 +306,7 @@ impl RunningTask {
                     self.end.rows += done.rows;
                     self.refusals = 0;
                     self.tell_other_task();
-                    self.unused_work();
+                    self.do_added_work();
                     return Next::GoOn;
                 }
                 Err(failure) => failure,
@@ -348,7 +352,8 @@ impl RunningTask {
         Next::GiveUp
     }
 
-    /// The connection was lost while operation `number` was on its way, so its outcome is unknown.
+    /// Counts operation `number` as failed, because the connection was lost while it was on its way
+    /// and its outcome is unknown. The connection is opened again if the plan allows that.
     async fn lost<L: ConnectionTask>(
         &mut self,
         task: &mut L,
@@ -367,7 +372,8 @@ impl RunningTask {
         next
     }
 
-    /// `waited_ns` is the due time of an operation for which the task was waiting.
+    /// Counts an operation as sent. `waited_ns` is its due time if the task was waiting for that
+    /// time.
     #[inline]
     fn write_sent(&mut self, sent_ns: u64, waited_ns: Option<u64>) {
         self.end.started += 1;
@@ -378,6 +384,7 @@ impl RunningTask {
         }
     }
 
+    /// Counts a refused operation, and gives up after too many in a row.
     fn refused(&mut self, number: u64, failure: &Failure) -> Next {
         self.write_failed(number);
         self.tell_other_task();
@@ -388,6 +395,7 @@ impl RunningTask {
         self.give_up(failure)
     }
 
+    /// Counts an operation as failed, and keeps its number.
     fn write_failed(&mut self, number: u64) {
         self.shared.recorder.borrow_mut().failed(self.index, self.began_ns, self.last_ns);
         if self.end.failed_numbers.len() < MOST_FAILED_NUMBERS {
@@ -395,8 +403,9 @@ impl RunningTask {
         }
     }
 
-    /// Keeps the thread busy for as long as was asked for, to measure the client headroom.
-    fn unused_work(&self) {
+    /// Keeps the thread busy for the time in [`crate::Threads::added_work`], by which the client
+    /// headroom is measured.
+    fn do_added_work(&self) {
         let added = self.shared.added_work;
         if !added.is_zero() {
             let begin = Instant::now();
@@ -406,12 +415,14 @@ impl RunningTask {
         }
     }
 
+    /// Lets the coupled task go on, because this task's operation has ended.
     fn tell_other_task(&self) {
         if let Some((coupling, side)) = &self.spec.coupling {
             coupling.answered(*side);
         }
     }
 
+    /// Fails the whole step because of `failure`.
     fn give_up(&self, failure: &Failure) -> Next {
         self.shared.fail(describe(failure));
         Next::GiveUp
@@ -439,13 +450,13 @@ impl RunningTask {
     }
 }
 
-/// Closes the connection of a task that has ended. It does so at once, so that others who wait for its
-/// place in a pooler or for its locks get them. Only when the end of the window must be sampled first
-/// does the connection stay open. A server that runs one process for each connection loses the process,
-/// and its counters, when the connection is closed.
-async fn close<L: ConnectionTask>(control: Arc<Control>, task: Box<L>, is_held: bool) {
-    if is_held {
-        control.wait_to_close(HOLD).await;
+/// Closes the connection of a task that has ended. It does so at once, so that other connections
+/// get its place in a pooler and its locks. The connection stays open only if the end of the window
+/// must be sampled first. A server that runs one process for each connection loses the process, and
+/// its counters, when the connection is closed.
+async fn close<L: ConnectionTask>(control: Arc<Control>, task: Box<L>, stays_open: bool) {
+    if stays_open {
+        control.wait_to_close(KEPT_OPEN_MAX).await;
     }
     task.close().await;
 }
@@ -461,6 +472,7 @@ pub(crate) fn describe(failure: &Failure) -> String {
 /// A burst that took less than this is followed by a sleep to a full second (the original's rule).
 const BURST_IS_LATE: Duration = Duration::from_millis(950);
 const BURST_PERIOD: Duration = Duration::from_secs(1);
+
 /// How a wait for a due time ended.
 pub(crate) enum Waited {
     /// The operation is due at `due_ns`. This is `None` when it is due when it is sent.
@@ -511,17 +523,17 @@ impl RunningTask {
         self.burst_ns
     }
 
-    /// Waits for the end of the schedule. A schedule of n operations ends when the next one would be
-    /// due, not at its last answer. Otherwise the rate would be computed over one interval too few. A
-    /// limit in time ends with that time.
-    async fn wait_for_horizon(&self, start: Instant) -> Next {
-        let horizon_ns = match (self.spec.limit, &self.due) {
+    /// Waits for the end of the schedule. A schedule of n operations ends when the next one would
+    /// be due, not at its last answer. Otherwise the rate would be computed over one interval too
+    /// few. A schedule with a time limit ends at that time.
+    async fn wait_for_schedule_end(&self, start: Instant) -> Next {
+        let schedule_end_ns = match (self.spec.limit, &self.due) {
             (Limit::Time(time), _) => to_ns(time),
             (Limit::Operations(limit), Some(due_times)) => due_times.due_ns(limit),
             (Limit::Either(limit, time), Some(due_times)) => due_times.due_ns(limit).min(to_ns(time)),
             _ => return Next::Complete,
         };
-        match self.wait_until(start + Duration::from_nanos(horizon_ns)).await {
+        match self.wait_until(start + Duration::from_nanos(schedule_end_ns)).await {
             Next::GoOn => Next::Complete,
             next => next,
         }

@@ -1,7 +1,7 @@
-//! One arrival stream for many connections. Whichever connection is free takes the next operation, from
-//! an atomic counter. Only all threads together know what was due and not sent, so the operations of a
-//! shared schedule have an accounting of their own. The due times of a load thread's open loops are here
-//! too: tasks of the same schedule on a thread share one walk through its due times.
+//! Shares one stream of arrivals among many connections. Whichever connection is free takes the
+//! number of the next operation from an atomic counter. Only all threads together know what was due
+//! and not sent, so a shared schedule has an accounting of its own. A load thread's tasks of the
+//! same schedule share one walk through its due times.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Schedule {
     /// The number that is taken next.
     next: AtomicU64,
     max_backlog: Option<u64>,
-    /// An arrival that has waited longer is given up.
+    /// Arrivals that have waited longer are given up.
     max_wait_ns: Option<u64>,
     /// Which numbers this host gives out.
     part: HostShare,
@@ -87,7 +87,7 @@ impl Schedule {
             return Taken { number, dropped: 0 };
         }
         let mut due = |earlier_ns| self.part.among(due(earlier_ns));
-        // The operation that is taken waits no more, so as many as may wait are left besides it.
+        // The operation that is taken does not wait any more, so `most` others may be left waiting.
         let many = self.max_backlog.map_or(0, |most| due(0).saturating_sub(most.saturating_add(1)));
         let first = self.max_wait_ns.map_or(0, &mut due).max(many);
         let mut before = self.next.load(Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Schedule {
     }
 }
 
-/// Client and kind.
+/// The client and the kind of operation that an interval belongs to.
 type IntervalKey = (u32, usize);
 
 /// What became due over all connections of one schedule. The threads only count what they sent.
@@ -114,6 +114,8 @@ pub(crate) struct ScheduleAccounting {
     taken: u64,
 }
 
+/// Returns the accounting of each shared schedule. It fails when tasks of one client and kind have
+/// different schedules or limits, or when several clients or kinds share a schedule.
 pub(crate) fn accounting<'a>(
     tasks: impl Iterator<Item = &'a TaskSpec>,
 ) -> Result<BTreeMap<IntervalKey, ScheduleAccounting>, Error> {
@@ -199,7 +201,8 @@ pub(crate) struct ThreadDueTimes {
 }
 
 impl ThreadDueTimes {
-    /// Returns the due times of a task of `arrivals`, or `None` when it has no schedule.
+    /// Returns the due times of a task with these arrivals, or `None` when the task has no
+    /// schedule.
     pub(crate) fn of(&mut self, arrivals: &Arrivals) -> Option<DueTimes> {
         let cursor = Cursor::new(arrivals.process()?);
         let due_times =
@@ -248,18 +251,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_and_what_is_taken_are_all_there_is() {
+    fn every_number_is_either_taken_or_dropped() {
         let schedule = Schedule::with_max_backlog(arrival_process(), 5);
         let (numbers, dropped) = taken_by_threads(schedule, |n| n * 20);
         let different: HashSet<_> = numbers.iter().collect();
         assert_eq!(different.len(), numbers.len());
-        let greatest = numbers.iter().max().expect("some were taken");
-        assert_eq!(dropped + numbers.len() as u64, greatest + 1);
+        let highest = numbers.iter().max().expect("some were taken");
+        assert_eq!(dropped + numbers.len() as u64, highest + 1);
         assert!(dropped > 0);
     }
 
     #[test]
-    fn the_oldest_beyond_the_greatest_backlog_are_given_up() {
+    fn the_oldest_arrivals_beyond_the_highest_backlog_are_given_up() {
         let schedule = Schedule::with_max_backlog(arrival_process(), 5);
         assert_eq!(schedule.take(|_| 6), Taken { number: 0, dropped: 0 });
         assert_eq!(schedule.take(|_| 100), Taken { number: 94, dropped: 93 });
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_waited_too_long_is_given_up() {
+    fn arrivals_that_have_waited_too_long_are_given_up() {
         let schedule = Schedule::new(arrival_process()).with_max_wait(Duration::from_millis(10));
         let due_at = |now_ms: u64| move |earlier_ns: u64| now_ms.saturating_sub(earlier_ns / 1_000_000);
         assert_eq!(schedule.take(due_at(5)), Taken { number: 0, dropped: 0 });
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_backlog_and_at_the_end_dropped() {
+    fn waiting_arrivals_are_backlog_and_are_dropped_at_the_end() {
         let task = task(1, 0, Arrivals::Shared(schedule()));
         let mut schedules = accounting([&task].into_iter()).expect("one task mixes nothing");
         let schedule = schedules.get_mut(&(1, 0)).expect("an accounting of the schedule");

@@ -39,8 +39,8 @@ struct StatementTally {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Statements {
-    /// The tallies by the index of their operation's kind, then by their own index. A `Vec` does,
-    /// because both indices are small and without large gaps.
+    /// The tallies by the index of their operation's kind, then by their own index. A `Vec` is
+    /// enough, because both indices are small and have no large gaps.
     tallies: Vec<Vec<Option<StatementTally>>>,
 }
 
@@ -99,8 +99,8 @@ impl Statements {
         Ok(())
     }
 
-    /// Returns the tally of statements `index` in operations of `kind`. The first of them makes a new
-    /// one.
+    /// Returns the tally of statement `index` in operations of `kind`. A new tally is made for the
+    /// first such statement.
     #[inline]
     fn tally(
         &mut self,

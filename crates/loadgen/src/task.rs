@@ -1,5 +1,5 @@
-//! One connection's part in a step: what a workload implements, and what it reports to the engine. A
-//! [`Coupling`] keeps two tasks of one client together that must not run apart, such as its inserts and
+//! Defines one connection's part in a step: what a workload implements, and what it reports to the
+//! engine. A [`Coupling`] bounds how far two tasks of one client run apart, such as its inserts and
 //! its deletes.
 
 use std::borrow::Cow;
@@ -214,12 +214,13 @@ pub struct TaskEnd {
     pub reconnects: u64,
     /// Whether all operations of its limit were sent, or its client's deciding task ended it.
     pub complete: bool,
-    /// Whether it waited for an answer when the step was stopped, and had none in the time after that.
+    /// Whether the task waited for an answer when the step was stopped, and did not get it in the
+    /// time after that.
     pub unanswered: bool,
 }
 
 impl TaskEnd {
-    /// Returns whether it sent one operation and that one was never answered, well or not.
+    /// Returns whether the task sent one operation that was never answered, not even with an error.
     pub(crate) fn is_unheard(&self) -> bool {
         self.done == 0 && self.retries == 0 && self.failed_numbers.is_empty() && self.started == 1
     }
@@ -231,7 +232,7 @@ impl TaskEnd {
     }
 }
 
-/// One of the two tasks. Its number is its place in the pairs of [`Coupling`].
+/// One of the two tasks of a [`Coupling`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,

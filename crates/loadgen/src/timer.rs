@@ -14,8 +14,8 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use tokio::io::unix::AsyncFd;
 
-/// The timer of one load thread, which is good to some tens of microseconds. [`Timer::run`] must be
-/// running for waits to end.
+/// The timer of one load thread, which is accurate to some tens of microseconds. [`Timer::run`]
+/// must be running for waits to end.
 #[derive(Debug)]
 pub(crate) struct Timer {
     fd: AsyncFd<Kernel>,
@@ -30,7 +30,7 @@ pub(crate) struct Timer {
 #[derive(Debug)]
 struct Kernel(TimerFd);
 
-/// A task that waits. One that has gone away meanwhile is woken for nothing.
+/// A task that waits. A task that has stopped waiting meanwhile is still woken, which does no harm.
 #[derive(Debug)]
 struct TimerWait {
     until: Instant,
@@ -91,7 +91,7 @@ impl Timer {
             if Instant::now() >= until {
                 return Poll::Ready(Ok(()));
             }
-            // A task keeps its waker, so once is enough.
+            // A task keeps its waker, so entering it once is enough.
             if !is_waiting {
                 is_waiting = true;
                 self.waiting.borrow_mut().push(Reverse(TimerWait { until, waker: context.waker().clone() }));
@@ -109,8 +109,8 @@ impl Timer {
     /// Wakes the tasks whose time has come. It ends only when the kernel's timer fails.
     pub(crate) async fn run(&self) -> std::io::Result<()> {
         loop {
-            // The descriptor is watched for edges and each expiry is one, so nothing need be read from
-            // it.
+            // The descriptor is edge-triggered, and each expiry is an edge, so nothing has to be
+            // read from it.
             self.fd.readable().await?.clear_ready();
             self.armed.set(None);
             self.fired.set(self.fired.get() + 1);
@@ -122,7 +122,7 @@ impl Timer {
         }
     }
 
-    /// Returns how often the kernel has woken it until now.
+    /// Returns how often the kernel has woken this thread up to now.
     pub(crate) fn fired(&self) -> u64 {
         self.fired.get()
     }

@@ -1,10 +1,11 @@
-//! What the load client could reach on a host, measured against a server that only answers.
+//! Records which rates the load client reached on a host, measured against a server that only
+//! answers, and how fast the host itself is.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ToolInfo;
 
-/// Rates of statements that the client reached, and what they hold for: this build of dbdyno on these
+/// Statement rates that the client reached, and what they hold for: a build of dbdyno on certain
 /// CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientCalibration {
@@ -47,7 +48,8 @@ pub struct CalibratedHost {
     pub client_wait: Option<String>,
 }
 
-/// What the client reached with one number of connections: prepared point selects in a closed loop.
+/// What the client reached with one number of connections, which sent prepared point selects in a
+/// closed loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientRate {
     /// Driver: `mysql` or `postgres`.
@@ -56,9 +58,9 @@ pub struct ClientRate {
     pub statements_per_second: f64,
     /// CPU time of the client per statement.
     pub client_cpu_us: Option<f64>,
-    /// Part of the time in which the busiest load thread ran or waited for a CPU.
+    /// Share of the time in which the busiest load thread ran or waited for a CPU.
     pub busiest_load_thread_share: Option<f64>,
-    /// Part of its CPUs' time in which the answering server ran.
+    /// Share of its CPUs' time in which the answering server ran.
     pub server_share: Option<f64>,
     pub limit: LimitedBy,
 }
@@ -70,7 +72,8 @@ pub enum LimitedBy {
     Client,
     /// The client could do more, so the rate is a lower bound of what it can reach.
     Server,
-    /// Both had time to spare, because each connection waits for its answer before it sends again.
+    /// Client and server had time to spare, because each connection waits for its answer before it
+    /// sends again.
     RoundTrip,
     /// The load threads were not seen at work, because the measurement was too short.
     Unknown,

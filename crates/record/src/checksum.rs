@@ -34,7 +34,8 @@ pub(crate) fn write(dir: &Path, files: &[String]) -> Result<(), Error> {
     write_whole(&dir.join(CHECKSUMS), &sums)
 }
 
-/// Reads the file by pieces, because the intervals of a long step with many clients are large.
+/// Returns the checksum of a file. The file is read piece by piece, because the intervals of a long
+/// step with many clients are large.
 fn of_file(path: &Path) -> std::io::Result<Checksum> {
     let mut file = Summed::new(File::open(path)?);
     std::io::copy(&mut file, &mut std::io::sink())?;

@@ -1,7 +1,7 @@
-//! The files `counters/<source>.jsonl`, which hold the raw counters of one source. Each line is one
-//! sample, and the first line is a header. A fast reader takes lines in the exact form in which they
-//! are written, and a JSON reader takes any other. Samples come in one by one and are asked for by
-//! key.
+//! Defines and reads the files `counters/<source>.jsonl`. Each file holds the raw counters of one
+//! source. The first line is a header, and each other line is one sample. A fast reader takes lines
+//! in the exact form in which they are written, and a JSON reader takes any other. Samples come in
+//! one by one and are asked for by key.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,9 +15,9 @@ use crate::lines::parse_json;
 /// First line of a counter file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterHeader {
-    /// The source, one of `host`, `server`, `switches`, `client`, `disk`, `status`, `size`, `sampler`.
+    /// Name of the source, such as `host`, `server` or `disk`.
     pub source: String,
-    /// What is sampled: device name, process id, path, ...
+    /// What is sampled, such as a device's name, a process id or a path.
     pub about: Map<String, Value>,
 }
 
@@ -119,7 +119,7 @@ impl CounterSeries {
     }
 }
 
-/// Stands for no key.
+/// The key number that stands for no key.
 const NONE: usize = usize::MAX;
 
 /// Every change of every key so far. Keys are numbered in the order in which they first came.
@@ -132,9 +132,10 @@ pub(crate) struct Gathered {
     keys: Vec<Box<str>>,
     /// Numbers of the keys, sorted by key.
     sorted: Vec<usize>,
-    /// Which key came last at the beginning of a sample, then which key came last after each key.
+    /// Which key follows, as seen most recently. The first entry has the key at the beginning of a
+    /// sample, and entry n + 1 has the key after key n.
     followers: Vec<usize>,
-    /// Key number, sample, value.
+    /// Each change has a key number, a sample and a value.
     changes: Vec<(usize, u32, i64)>,
 }
 
@@ -155,7 +156,7 @@ impl Gathered {
         }
     }
 
-    /// Returns the number of `key`, which follows the key that stands at `place` in the followers.
+    /// Returns the number of `key`. `place` is the entry in `followers` for the key before it.
     fn number(&mut self, key: &str, place: usize) -> usize {
         let guess = self.followers[place];
         if self.keys.get(guess).is_some_and(|known| **known == *key) {
@@ -236,7 +237,7 @@ impl From<CounterLine> for Sample<'_> {
 
 /// Returns one line, or what is wrong with it and at which column.
 pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
-    if let Some(sample) = written(line) {
+    if let Some(sample) = parse_written(line) {
         return Ok(CounterEntry::Line(sample));
     }
     match parse_json::<CounterLine>(line) {
@@ -248,11 +249,11 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
 /// Parses a sample that is byte for byte as the writer leaves it: no blank, no escape, and only whole
 /// numbers of at most 18 digits. The result is `None` for anything else, and then the JSON reader must
 /// say what it is.
-fn written(line: &[u8]) -> Option<Sample<'_>> {
+fn parse_written(line: &[u8]) -> Option<Sample<'_>> {
     let line = str::from_utf8(line).ok()?;
     let (at_us, rest) = whole_number(line.strip_prefix("{\"at_us\":")?)?;
     let mut rest = rest.strip_prefix(",\"values\":{")?;
-    // A name and a number are seldom shorter.
+    // A key and its value seldom take less than 16 bytes.
     let mut values = Vec::with_capacity(rest.len() / 16 + 1);
     if rest == "}}" {
         return Some(Sample { at_us, values });
@@ -291,7 +292,8 @@ fn whole_number(text: &str) -> Option<(i64, &str)> {
     is_plain.then(|| (if is_negative { -value } else { value }, &digits[length..]))
 }
 
-/// Collects the lines of a file as they come in. Without a header the figures mean nothing.
+/// Collects the lines of a file as they are read. A file without a header is refused, because its
+/// figures mean nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Together {
     header: Option<CounterHeader>,
@@ -375,18 +377,18 @@ mod tests {
     }
 
     #[test]
-    fn a_line_as_it_is_written_needs_no_reader_of_json() {
+    fn a_line_as_it_is_written_needs_no_json_reader() {
         let line = br#"{"at_us":-7,"values":{"Bytes_\u00e4":1,"b":2}}"#;
-        assert_eq!(written(line), None, "an escape");
+        assert_eq!(parse_written(line), None, "an escape");
         let line = "{\"at_us\":-7,\"values\":{\"Bytes ä\":-20,\"\":0}}";
-        let sample = written(line.as_bytes()).unwrap();
+        let sample = parse_written(line.as_bytes()).unwrap();
         assert_eq!(sample.at_us, -7);
         assert_eq!(sample.values, [("Bytes ä".into(), -20), ("".into(), 0)]);
-        assert_eq!(written(b"{\"at_us\":0,\"values\":{}}").unwrap().values, []);
+        assert_eq!(parse_written(b"{\"at_us\":0,\"values\":{}}").unwrap().values, []);
     }
 
     #[test]
-    fn a_line_that_is_cut_or_changed_is_reported_as_by_the_reader_of_json() {
+    fn a_line_that_is_cut_or_changed_is_reported_as_by_the_json_reader() {
         let line = "{\"at_us\":12,\"values\":{\"a\":1,\"b\":-2}}";
         let mut broken: Vec<Vec<u8>> = (0..line.len()).map(|end| line.as_bytes()[..end].to_vec()).collect();
         for (from, to) in [
@@ -414,7 +416,7 @@ mod tests {
         broken.push(line.replace('a', "\u{fffd}").bytes().filter(|byte| *byte != 0xbf).collect());
         for line in broken {
             let text = String::from_utf8_lossy(&line).into_owned();
-            assert_eq!(written(&line), None, "{text}");
+            assert_eq!(parse_written(&line), None, "{text}");
             let expected = parse_json::<CounterLine>(&line).unwrap_err();
             assert_eq!(parse_line(&line).unwrap_err(), expected, "{text}");
         }
@@ -422,7 +424,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_as_by_the_reader_of_json(
+        fn what_is_written_is_read_as_by_the_json_reader(
             at_us: i64,
             values in prop::collection::btree_map("[ -~äß\t\"]{0,12}", any::<i64>(), 0..6),
         ) {
@@ -432,10 +434,10 @@ mod tests {
         }
 
         #[test]
-        fn what_the_quick_reader_takes_is_the_same_to_the_reader_of_json(
+        fn what_the_fast_reader_takes_is_the_same_to_the_json_reader(
             line in "\\{\"at_us\":-?[0-9]{1,3},\"values\":\\{(\"[ab\\\\]{0,2}\":-?[0-9.e]{1,3}[, ]?){0,3}\\}\\}",
         ) {
-            if let Some(sample) = written(line.as_bytes()) {
+            if let Some(sample) = parse_written(line.as_bytes()) {
                 let json = parse_json::<CounterLine>(line.as_bytes()).unwrap();
                 // When a key comes twice, the JSON reader keeps the last value.
                 let values = sample.values.iter().map(|(key, value)| (key.to_string(), *value)).collect();

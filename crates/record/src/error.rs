@@ -1,8 +1,8 @@
-//! The errors of writing or reading a run directory.
+//! Defines the errors of writing or reading a run directory.
 
 use std::path::PathBuf;
 
-/// Each message names the file and, where it can, says what to do.
+/// An error whose message names the file and, if possible, says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot write {path}: {source}{}", advice(source))]

@@ -1,5 +1,5 @@
-//! Lines in the `events.jsonl` of a run, a cell or a step: what happened, when, and what a step was
-//! meant to be.
+//! Defines the lines in the `events.jsonl` of a run, a cell or a step. They say what happened and
+//! when, and what a step was meant to be.
 
 use std::collections::BTreeMap;
 
@@ -83,9 +83,9 @@ pub struct ConnectionClass {
     /// during the load, or `status` for the sampler's.
     pub class: String,
     pub connections: u32,
-    /// Such as `TLSv1.3`. `None` means plaintext.
+    /// The protocol version, such as `TLSv1.3`. `None` means plaintext.
     pub tls_version: Option<String>,
-    /// Such as `TLS_AES_256_GCM_SHA384`.
+    /// The cipher suite, such as `TLS_AES_256_GCM_SHA384`.
     pub cipher: Option<String>,
 }
 
@@ -243,8 +243,8 @@ pub struct ClientHost {
     pub clock_error_us: u64,
     /// By how much the host's clock moved against the conductor's from before the step to after it.
     pub clock_drift_us: i64,
-    /// What keeps the host's time of day, as far as it says: the line of `chronyc tracking`, or the PTP
-    /// device.
+    /// What synchronises the host's time of day, as far as the host reports it: a line of `chronyc
+    /// tracking`, or the PTP device.
     pub clock_source: String,
 }
 
@@ -275,8 +275,8 @@ impl Check {
     }
 }
 
-/// Writes 128 bits in JSON. serde cannot read such numbers inside a tagged enum, and few JSON tools
-/// read them at all.
+/// Writes 128-bit numbers in JSON. serde cannot read such numbers inside a tagged enum, and few
+/// JSON tools read them at all.
 mod wide {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -308,16 +308,16 @@ pub enum Unit {
     #[default]
     Operations,
     Rows,
-    /// The figure is no rate but the median of the seconds that its executions took ([`Execution`]).
-    /// Less is better.
+    /// The figure is no rate but the median of the seconds that its executions took
+    /// ([`Execution`]). Lower is better.
     Seconds,
     /// The figure is no rate but the seconds of the common window, for a step that is one piece of
-    /// work. Less is better.
+    /// work. Lower is better.
     Elapsed,
 }
 
 impl Unit {
-    /// Returns whether the headline is a time, so that less is better.
+    /// Returns whether the headline is a time, so that lower is better.
     pub fn is_time(self) -> bool {
         matches!(self, Self::Seconds | Self::Elapsed)
     }
@@ -389,7 +389,7 @@ pub struct KindSpec {
     pub arrivals: String,
     /// The protocol, `text` or `prepared`.
     pub protocol: String,
-    /// Rows that a statement inserts, deletes or asks for.
+    /// Rows that an operation's statement inserts, deletes or asks for.
     pub rows_per_operation: u32,
     /// Statements of one operation, including those that begin and end a transaction.
     pub statements_per_operation: u32,
@@ -420,7 +420,7 @@ impl StepSpec {
         self.kinds.iter().find(|known| known.kind == kind).map(|known| known.class).unwrap_or_default()
     }
 
-    /// Returns what the operations do that the step's figure counts.
+    /// Returns the class of the operations that the step's headline counts.
     pub fn headline_class(&self) -> OperationClass {
         self.class_of(&self.headline.kind)
     }
@@ -501,8 +501,9 @@ pub enum RunEvent {
     },
 }
 
-/// Returns the text of a [`RunEvent::Warning`] about a cell whose load was complete before the run was
-/// stopped. The load is not repeated, and its figures are only in `aside`. Records hold it as text.
+/// Returns the text of a [`RunEvent::Warning`] about a cell whose load was complete before the run
+/// was stopped. The load is not repeated, and its figures are only in `aside`. Records hold the
+/// warning as text, so [`is_load_kept`] compares texts.
 pub fn load_kept(cell: &CellId, aside: &str) -> String {
     format!(
         "the load of {cell} was complete before the run was stopped and is not repeated; its figures are only in {aside}"
@@ -518,7 +519,7 @@ pub fn is_load_kept(warning: &str, cell: &CellId) -> bool {
 /// bound, or until the cap was reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settling {
-    /// Whether every bound held in the end.
+    /// Whether every level was under its bound at the end.
     pub quiet: bool,
     pub took_us: u64,
     pub cap_us: u64,
@@ -526,9 +527,9 @@ pub struct Settling {
     pub bounds: BTreeMap<String, i64>,
     /// The levels before the active work.
     pub before: BTreeMap<String, i64>,
-    /// Levels that were above their bounds in the end.
+    /// Levels that were above their bounds at the end.
     pub missed: Vec<String>,
-    /// One sample per second. The last one is the state in the end.
+    /// One sample per second. The last one is the state at the end.
     pub samples: Vec<SettlingSample>,
 }
 
@@ -540,7 +541,7 @@ pub struct SettlingSample {
     pub levels: BTreeMap<String, i64>,
 }
 
-/// The key of this value in the details of a `work` event.
+/// The key under which the details of a `work` event hold a [`Settling`].
 pub const SETTLING: &str = "settling";
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ pub(crate) const HEADER: &str = "#[Histogram log format version 1.3]\n\
     #[Times are seconds since the step's barrier, values are microseconds]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// The text is fixed because the bytes are not given to hdrhistogram's own reader, which would reserve
-/// as much memory as a number within the bytes says.
+/// The message gives no details, because the bytes are not given to hdrhistogram's own reader. That
+/// reader would reserve as much memory as a number within the bytes says.
 const UNKNOWN: &str = "its bytes are no histogram as dbdyno writes it";
 
 /// The moment from which an operation's time counts.
@@ -143,8 +143,8 @@ fn parse_tag(tag: &str) -> Option<(&str, Clock)> {
     (!kind.is_empty()).then_some((kind, clock))
 }
 
-/// Returns one line of the log, with its end. It fails with a sentence when the tag or the span could
-/// not be read back.
+/// Returns one line of the log, with its end. It fails with a message when the tag or the span
+/// could not be read back.
 pub(crate) fn format_line(
     tag: &str,
     from_us: u64,
@@ -171,17 +171,19 @@ fn seconds(time_us: u64) -> String {
     format!("{}.{:06}", time_us / 1_000_000, time_us % 1_000_000)
 }
 
-/// Parses one line of the log without its end. The result is `None` for a comment or the legend, and a
-/// sentence for anything broken.
+/// Parses one line of the log without its end. The result is `None` for a comment or the legend,
+/// and a message for anything broken.
 pub(crate) fn parse_line(line: &[u8]) -> Result<Option<HistogramSpan>, String> {
     if line.starts_with(b"#") || line.starts_with(b"\"") {
         return Ok(None);
     }
-    written(line).map(Some).ok_or_else(|| "not a line of a histogram log as dbdyno writes it".to_owned())
+    parse_written(line)
+        .map(Some)
+        .ok_or_else(|| "not a line of a histogram log as dbdyno writes it".to_owned())
 }
 
 /// Parses a line as [`format_line`] makes it. The result is `None` for anything else.
-fn written(line: &[u8]) -> Option<HistogramSpan> {
+fn parse_written(line: &[u8]) -> Option<HistogramSpan> {
     let mut fields = line.strip_prefix(b"Tag=")?.splitn(5, |byte| *byte == b',');
     let (kind, clock) = parse_tag(str::from_utf8(fields.next()?).ok()?)?;
     let from_us = written_micros(fields.next()?)?;
@@ -205,8 +207,8 @@ fn written_micros(text: &[u8]) -> Option<u64> {
     Some(digits(whole)? * 1_000_000 + digits(decimals.strip_prefix(b".")?)?)
 }
 
-/// A compressed histogram states its own length after its first four bytes. A truncated one is
-/// therefore found without unpacking it.
+/// Returns whether the histogram is as long as it says after its first four bytes. A truncated one
+/// is found in this way without unpacking it.
 fn is_whole(compressed: &[u8]) -> bool {
     let Some((head, payload)) = compressed.split_at_checked(8) else { return false };
     payload.len() as u64 == big_endian(&head[4..])
@@ -230,9 +232,9 @@ mod tests {
     #[test]
     fn a_line_that_is_cut_or_changed_is_refused() {
         let whole = line(1, 1_000_000, &[5, 900]);
-        assert!(written(&whole).is_some());
+        assert!(parse_written(&whole).is_some());
         for end in 0..whole.len() {
-            assert_eq!(written(&whole[..end]), None, "{end}");
+            assert_eq!(parse_written(&whole[..end]), None, "{end}");
         }
         let text = String::from_utf8(whole).unwrap();
         for (from, to) in [
@@ -255,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_as_it_is_written_is_read_as_by_the_logs_own_reader(
+        fn a_line_as_it_is_written_is_read_as_by_the_crates_reader(
             from_us in 0..10_000_000_000_000_000_u64,
             length_us in 0..10_000_000_000_u64,
             values in prop::collection::vec(0..3_600_000_000_u64, 0..20),

@@ -1,4 +1,5 @@
-//! One line of `intervals.jsonl`: what one client did between two moments, for one kind of operation.
+//! Defines a line of `intervals.jsonl`. It says what one client did between two moments, for one
+//! kind of operation.
 
 use std::ops::AddAssign;
 
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_added_and_of_longest_times_the_longer_one_stays() {
+    fn counts_are_added_and_the_longest_times_are_kept() {
         let mut sum = counts(100);
         sum += &counts(1_000);
         let errors = ErrorCounts { retry: 1_126, refused: 1_128, lost: 1_130, fatal: 1_132 };

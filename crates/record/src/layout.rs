@@ -1,6 +1,6 @@
-//! Names and places in a run directory, which writer and reader share, and the safe way to open its
-//! files: only regular files, through no link, without waiting for anyone, and with a bound on what
-//! is read at once.
+//! Holds the names and places in a run directory, which the writer and the reader share. It opens
+//! files safely: only regular files, through no link, without waiting for anyone, and with a bound
+//! on what is read at once.
 //!
 //! A run directory may come from anywhere. A FIFO in it would hold its reader for ever, and a device
 //! or a huge file would fill its memory.

@@ -1,5 +1,5 @@
-//! The run directory, where a run keeps everything that it measures: its types, a writer and a reader.
-//! The types are frozen by a format version.
+//! Defines the run directory, where a run keeps everything that it measures, with its types, a
+//! writer and a reader. A format version freezes the types.
 //!
 //! Everything a run leaves is described here and nowhere else. The writer only appends, and syncs at
 //! the end of each step. It never stores a rate, a ratio or a percentile: `analyse` computes those.
@@ -44,8 +44,8 @@ pub use writer::{CellWriter, CounterWriter, RunWriter, StepWriter};
 /// misread.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Losses and returns of connections that a step records one by one. This is enough for every
-/// connection to be lost and to come back once. The intervals count all of them.
+/// Highest number of lost and reopened connections that a step records one by one. This is enough
+/// for every connection to be lost and opened again once. The intervals count all of them.
 pub const MOST_OUTAGE_EVENTS: u32 = 10_000;
 
 #[cfg(test)]

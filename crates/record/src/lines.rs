@@ -1,5 +1,5 @@
-//! Files of lines. The writer appends without ever leaving half a line after a good one. The reader
-//! copes with what a crash cut off.
+//! Writes and reads files of lines. The writer appends without ever leaving half a line after a
+//! good one. The reader copes with what a crash cut off.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, layout};
 
-/// Beyond this many bytes in memory a line goes to the file at once.
+/// Lines are written to the file once more than this many bytes wait in memory.
 const PENDING_LIMIT_BYTES: usize = 64 * 1024;
 
 /// No line is longer. The longest lines hold the plan of a statement.
@@ -21,13 +21,13 @@ pub(crate) const LINE_MAX_BYTES: u64 = 16 << 20;
 /// killed in its first line.
 const CUT_OFF_MAX: usize = 100;
 
-/// A reader that checks whether someone writes has done so after this time.
-const READER_ASKS: Duration = Duration::from_millis(20);
+/// A reader that checks whether the file is being written is done after this time.
+const READER_CHECK: Duration = Duration::from_millis(20);
 
 /// A file that only grows, by whole lines.
 ///
-/// What a full disk did not take stays in memory and is written first the next time. So a later line
-/// never continues half of an earlier one.
+/// What a full disk did not take stays in memory and is written first the next time. A later line
+/// therefore never continues half of an earlier one.
 pub(crate) struct LineWriter {
     file: File,
     path: PathBuf,
@@ -61,9 +61,9 @@ impl LineWriter {
         for is_last in [false, false, true] {
             match self.file.try_lock() {
                 Err(TryLockError::WouldBlock) if is_last => {}
-                // The lock may be that of a reader that checks whether someone writes (`is_locked`),
-                // which takes microseconds.
-                Err(TryLockError::WouldBlock) => std::thread::sleep(READER_ASKS),
+                // The lock may be that of a reader that checks whether the file is being written
+                // (`is_locked`), which takes microseconds.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(READER_CHECK),
                 // A filesystem without locks can still hold a run.
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
             }
@@ -134,6 +134,7 @@ fn write_out(sink: &mut impl Write, pending: &mut Vec<u8>) -> std::io::Result<()
     result
 }
 
+/// Returns whether the file's last line has no end.
 fn ends_open(file: &mut File) -> std::io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
@@ -147,7 +148,7 @@ fn ends_open(file: &mut File) -> std::io::Result<bool> {
 /// What could be read from a file of lines.
 pub(crate) struct Lines<T> {
     pub(crate) items: Vec<T>,
-    /// Lines that a crash cut off, with one sentence each.
+    /// One sentence for each line that a crash cut off.
     pub(crate) cut_off: Vec<String>,
     /// Damage that no crash explains. `items` holds what comes before it.
     pub(crate) damage: Option<Error>,
@@ -259,7 +260,7 @@ pub(crate) fn read_json_lines<T: DeserializeOwned>(path: &Path, resumes: Option<
     }
 }
 
-/// Returns whether the line is the beginning of a good one, as far as the JSON reader can tell.
+/// Returns whether the JSON reader's message says that the line is the beginning of a good one.
 fn is_too_short(message: &str) -> bool {
     message.starts_with("EOF while parsing")
 }

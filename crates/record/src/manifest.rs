@@ -1,6 +1,6 @@
 //! `manifest.json`, which says what was asked of which servers, on which machine, and in which
-//! order. It is written once, before anything runs. This file also has what dbdyno and a server say
-//! about themselves.
+//! order. It is written once, before anything runs. [`ServerInfo`] and [`ToolInfo`] hold what a
+//! server and dbdyno say about themselves.
 
 use std::collections::BTreeMap;
 
@@ -76,10 +76,10 @@ pub struct HostInfo {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantInfo {
     pub name: String,
-    /// Driver that speaks to the server: `sqlite`, `mysql`, `null`.
+    /// Driver that speaks to the server, such as `sqlite`, `mysql` or `null`.
     pub driver: String,
-    /// Which server it is, in words: base directory's name, address without password, or `SQLite
-    /// (embedded)`.
+    /// Which server it is, in words: the base directory's name, the address without a password, or
+    /// `SQLite (embedded)`.
     pub server: String,
     /// The configuration as the server got it: the text of its option file, or its pragmas, one per
     /// line.
@@ -183,8 +183,8 @@ pub struct ServerInfo {
     pub memory_limit_bytes: Option<u64>,
     /// Effective settings, read back after start.
     pub settings: BTreeMap<String, String>,
-    /// Values of a connection as the load gets it, where they may differ from the server's: isolation,
-    /// autocommit, character set.
+    /// Settings of a connection as the load gets it, where they may differ from the server's:
+    /// isolation, autocommit, character set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub session: BTreeMap<String, String>,
     /// Where settings that are no defaults come from, as far as the server reports it: `configuration
@@ -194,7 +194,7 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
-    /// Returns what the server is, for a server that is none of the products.
+    /// Returns a title for a server that is none of the products, and `None` for any other.
     pub fn foreign_title(&self) -> Option<String> {
         Some(foreign_title(&self.product, self.speaks.as_ref()?))
     }

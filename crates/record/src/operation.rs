@@ -1,6 +1,7 @@
-//! What operations and statements do, as far as figures depend on it, and how a server executed
-//! them: its plan for a statement, and one execution of a named piece of work whose time counts by
-//! itself, such as a query of minutes or a refresh function.
+//! Says what operations and statements do, as far as figures depend on it. It also defines the
+//! records of how a server executed them. One is the server's plan for a statement. The other is an
+//! execution of a named piece of work that is timed on its own, such as a query of minutes or a
+//! refresh function.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ pub enum StatementClass {
     Delete,
     /// It ends a transaction, which is one commit however many statements it has.
     Commit,
-    /// This is no statement: the connection was closed and opened again, as the plan asks.
+    /// This is no statement. The connection was closed and opened again, as the plan asks.
     Reconnect,
     /// It changes nothing.
     Other,
@@ -80,7 +81,7 @@ pub struct AnswerDigest {
     pub exact: String,
     /// For each column of decimal numbers: the sum of its values, each weighted by its row.
     pub sums: Vec<f64>,
-    /// What a sum may differ by.
+    /// How much a sum may differ from the same sum of another server.
     pub tolerance: f64,
     /// The rows themselves, or the first ones of a long answer.
     pub sample: Vec<Vec<Option<String>>>,

@@ -1,11 +1,12 @@
-//! Checks whether what a step's files say can be true: signs, order, lengths. A figure that cannot be
-//! true is damage. It is found before anything is added up, reserved or walked by it.
+//! Checks whether what a step's files say can be true: signs, order, lengths. A figure that cannot
+//! be true is damage. It is found before the figure is added up, or decides how much memory is
+//! reserved or how long a loop runs.
 
 use crate::interval::figures;
 use crate::{HistogramSpan, Interval, StepEvent, StepSpec, WindowCut};
 
-/// Beyond this a sum is rounded where it is divided, and sums over many steps exceed what 64 bits hold.
-/// As microseconds of connections this is 285 years.
+/// The highest number that is accepted. A higher one would be rounded where it is divided, and its
+/// sum over many steps would exceed 64 bits. As microseconds it is 285 years.
 const MOST: u64 = 1 << 53;
 const SECOND_US: u64 = 1_000_000;
 
@@ -25,7 +26,7 @@ impl Intervals {
         if length_us > SECOND_US {
             return Err(format!("it is {length_us} us long, and none is longer than a second"));
         }
-        if to_us > MOST || greatest(&interval) > MOST {
+        if to_us > MOST || highest(&interval) > MOST {
             return Err(TOO_MUCH.to_owned());
         }
         let within = |cut: f64, of: u64| cut.abs() <= of as f64 + 1.0;
@@ -39,14 +40,14 @@ impl Intervals {
             ));
         }
         self.sum += &interval;
-        if greatest(&self.sum) > MOST {
+        if highest(&self.sum) > MOST {
             return Err(TOO_MUCH.to_owned());
         }
         for (clock, sum_us, max_us) in [
             ("service", interval.service_sum_us, interval.service_max_us),
             ("response", interval.response_sum_us, interval.response_max_us),
         ] {
-            // Sum and maximum are rounded to µs each on its own.
+            // The sum and the maximum are rounded to whole µs separately.
             let most_us = u128::from(done) * u128::from(max_us + 1);
             if max_us > sum_us || u128::from(sum_us) > most_us {
                 return Err(format!(
@@ -67,7 +68,8 @@ pub(crate) fn end_us(intervals: &[Interval]) -> u64 {
 
 const TOO_MUCH: &str = "a number in it is greater than any step's can be";
 
-fn greatest(interval: &Interval) -> u64 {
+/// Returns the highest figure in an interval.
+fn highest(interval: &Interval) -> u64 {
     let (sums, longest) = figures!(interval);
     sums.chain(longest).copied().max().unwrap_or(0)
 }
@@ -133,6 +135,7 @@ fn numbers(event: &StepEvent) -> Vec<u64> {
     }
 }
 
+/// Checks the numbers in the description of a step.
 fn spec_fault(spec: &StepSpec) -> Result<(), String> {
     for kind in &spec.kinds {
         let connections = kind.connections_per_client.checked_mul(spec.clients);

@@ -125,8 +125,8 @@ impl Run {
         let mut manifest = read_manifest(dir)?;
         let mut warnings = Vec::new();
         let resumes: fn(&RunEvent) -> bool = |event| matches!(event, RunEvent::Started { resumed: true, .. });
-        // This is checked before anything is read, so that what ends meanwhile has also ended in what
-        // is read.
+        // This is checked before anything is read. If it were checked later, a run that ends
+        // meanwhile would look as if it had been cut off.
         let is_written = is_written(dir);
         let events = read_json_lines(&dir.join(EVENTS), Some(resumes));
         if let Some(damage) = events.damage {
@@ -227,8 +227,8 @@ fn read_cells(
     for cell in parallel::map(&begun, |(folder, id)| read_cell(folder, id, manifest)) {
         cells.push(cell?);
     }
-    // The work is divided by step and not by cell, because a run can have fewer cells than the machine
-    // has cores, or one more.
+    // The work is divided by step and not by cell, because a run can have fewer cells than the
+    // machine has cores, or only one cell more.
     let of_cells = begun.iter().zip(&cells).filter(|_| with_steps);
     let steps: Vec<(PathBuf, &String)> = of_cells
         .flat_map(|((folder, _), cell)| cell.steps.iter().map(move |name| (folder.join(name), name)))
@@ -435,7 +435,7 @@ impl Files<'_> {
         let path = self.dir.join(name);
         let file = match layout::open_regular(&path) {
             Ok(Some(file)) => file,
-            // If the file was there once, its checksum shows that it is missing.
+            // If the file existed when the step ended, its checksum shows that it is missing.
             Ok(None) => return,
             Err(error) => {
                 self.damages.push(error.to_string());
@@ -446,8 +446,8 @@ impl Files<'_> {
         let mut input = BufReader::with_capacity(BUFFER_BYTES, Summed::new(file));
         let odd = each_line(&path, &mut input, false, |line, _| take(line).map(|()| Line::Good));
         self.warnings.extend(odd.cut_off);
-        // A damaged line is more precise than the message that the whole file differs, and it ends the
-        // reading.
+        // The message about a damaged line is more precise than the one that the whole file
+        // differs. The line also ends the reading, so there is no checksum to compare.
         let sum = odd.damage.is_none().then(|| input.into_inner().sum());
         let changed = self.sums.fault(self.dir, name, sum.as_ref());
         self.damages.extend(odd.damage.map(|damage| damage.to_string()).or(changed));

@@ -38,7 +38,7 @@ pub(crate) struct Sum {
 
 impl Sum {
     /// Adds a stored histogram. The result is `None` when it is not byte for byte one that dbdyno
-    /// writes. The sum is then of no use.
+    /// writes, and then the sum must not be used.
     pub(crate) fn add(&mut self, compressed: &[u8]) -> Option<()> {
         let length = inflate(compressed, &mut self.unpacked)?;
         let (settings, counts) = self.unpacked[..length].split_at_checked(SETTINGS_BYTES)?;
@@ -113,8 +113,8 @@ fn places(settings: &[u8], counts_bytes: usize) -> Option<usize> {
         && of(16, 24) == LOW
         && of(32, 40) == 1.0_f64.to_bits();
     let high = of(24, 32);
-    // The first doubling has places of its own, which count as half a turn. From there on each doubling
-    // has one more half turn.
+    // Values below `PLACES` take two times `PLACES / 2` places, and each further doubling takes
+    // `PLACES / 2` more.
     let doublings = (high | (PLACES - 1)).ilog2() as usize - HALF_BITS as usize;
     (is_own && high >= 2 * LOW).then_some((doublings + 2) << HALF_BITS)
 }
@@ -183,7 +183,7 @@ mod tests {
         bytes
     }
 
-    fn read_by_its_own(bytes: &[u8]) -> Option<Histogram<u64>> {
+    fn read_by_crate(bytes: &[u8]) -> Option<Histogram<u64>> {
         Deserializer::new().deserialize(&mut &bytes[..]).ok()
     }
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_added() {
+    fn bytes_that_dbdyno_does_not_write_are_not_added() {
         let whole = plain(&histogram(&[(3, 7), (900, 1), (70_000, 2)], 100_000));
         assert!(Sum::default().add(&deflated(&whole)).is_some());
         let with = |at: usize, bytes: &[u8]| {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_a_histogram_of_nothing_sum_to_nothing() {
+    fn no_histogram_and_empty_histograms_sum_to_nothing() {
         let mut sum = Sum::default();
         assert!(sum.histogram().unwrap().is_empty());
         sum.add(&stored(&histogram(&[], 100))).unwrap();
@@ -283,7 +283,7 @@ mod tests {
                 let values: Vec<_> = values.iter().map(|(value, count)| (value >> (bits % 32), *count)).collect();
                 let bytes = stored(&histogram(&values, 3_600_000_000));
                 prop_assert!(sum.add(&bytes).is_some());
-                expected.add(read_by_its_own(&bytes).unwrap()).unwrap();
+                expected.add(read_by_crate(&bytes).unwrap()).unwrap();
             }
             let found = sum.histogram().unwrap();
             prop_assert_eq!(&found, &expected);
@@ -295,7 +295,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_added_of_changed_bytes_is_what_the_histograms_own_reader_reads(
+        fn changed_bytes_are_added_only_as_the_histograms_own_reader_reads_them(
             at in 0..200_usize,
             bits in 1..=u8::MAX,
         ) {
@@ -305,7 +305,7 @@ mod tests {
             let bytes = deflated(&changed);
             let mut sum = Sum::default();
             if sum.add(&bytes).is_some() {
-                prop_assert_eq!(Some(sum.histogram().unwrap()), read_by_its_own(&bytes));
+                prop_assert_eq!(Some(sum.histogram().unwrap()), read_by_crate(&bytes));
             }
         }
     }

@@ -112,7 +112,7 @@ impl RunWriter {
     /// same filesystem, and this one must have no record of the cell.
     pub fn take_over(&self, from: &Path, cell: &CellId) -> Result<(), Error> {
         let path = cell_path(cell)?;
-        // Its steps are moved last, because with them the cell is here.
+        // The steps are moved last, because the cell counts as part of this run once they are here.
         for folder in [REPEATED, CELLS] {
             let (from, to) = (from.join(folder).join(&path), self.dir.join(folder).join(&path));
             if from.exists() {
@@ -134,7 +134,7 @@ impl RunWriter {
 
 pub struct CellWriter {
     dir: PathBuf,
-    /// Where steps go that run once more.
+    /// Folder of the steps that run once more only to make the data again.
     repeated: PathBuf,
     events: LineWriter,
 }

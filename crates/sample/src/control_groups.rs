@@ -1,5 +1,5 @@
-//! The control groups that a process is in, and how much CPU time and memory they allow. They are its
-//! own groups and all their parents, in version 1 and 2.
+//! Finds the control groups that a process is in, and reads how much CPU time and memory they
+//! allow. The groups are its own and all their parents, in version 1 and 2.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -63,6 +63,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
     std::path::absolute(path).ok()?.ancestors().find_map(|ancestor| fs::canonicalize(ancestor).ok())
 }
 
+/// Returns the mount that holds an existing path without links.
 fn mount_at(real_path: &Path) -> Option<Mount> {
     let mounts = parse_mounts(&fs::read_to_string("/proc/self/mountinfo").ok()?);
     mount_of(&mounts, real_path).cloned()
@@ -101,6 +102,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
+    /// Returns the value of an option of the form `name=value`.
     fn option(&self, name: &str) -> Option<&str> {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
@@ -133,8 +135,8 @@ fn parse_mount(line: &str) -> Option<Mount> {
     })
 }
 
-/// Returns the mount that `path` (absolute, without links) is on. It is the deepest one. Among equally
-/// deep ones it is the last, which covers the others.
+/// Returns the mount that `path` (absolute, without links) is on. This is the deepest mount above
+/// it, and among equally deep ones the last, which covers the others.
 fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
     above.max_by_key(|mount| mount.mount_point.components().count())
@@ -174,12 +176,12 @@ pub(crate) struct DiskLine {
     sectors_written: i64,
     pub(crate) write_ms: i64,
     pub(crate) in_flight: i64,
-    /// Time in which the device was busy. Over several paths it is the sum, which exceeds the time that
-    /// has passed when they work at once.
+    /// Time in which the device was busy. For several paths this is the sum, which exceeds the time
+    /// that has passed if they work at once.
     pub(crate) busy_ms: i64,
-    /// Number and ms, on Linux 4.18 and later.
+    /// Number of discards and their ms, on Linux 4.18 and later.
     pub(crate) discards: Option<(i64, i64)>,
-    /// Number and ms, on Linux 5.5 and later.
+    /// Number of flushes and their ms, on Linux 5.5 and later.
     pub(crate) flushes: Option<(i64, i64)>,
 }
 
@@ -235,7 +237,7 @@ fn paths_to(text: &str, own: &DiskLine) -> Vec<DiskLine> {
     let head = if own.has_io() { None } else { head_of(&own.name) };
     let Some((subsystem, namespace)) = head else { return Vec::new() };
     let head = format!("nvme{subsystem}n{namespace}");
-    // This partition has had no IO, but others have.
+    // This partition has had no IO, but its disk has, so their own lines count.
     if lines(text).any(|line| line.name == head && line.has_io()) {
         return Vec::new();
     }

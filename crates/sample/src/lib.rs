@@ -30,9 +30,9 @@ pub use sources::ALL;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Each message names what failed and where. Only [`Error::Counters`], [`Error::Thread`] and
-/// [`Error::Interval`] end a sampler. The others end one source and reach the caller as texts in
-/// [`crate::Report::warnings`].
+/// An error whose message names what failed and where. Only [`Error::Counters`], [`Error::Thread`]
+/// and [`Error::Interval`] end a sampler. The others end one source and reach the caller as texts
+/// in [`crate::Report::warnings`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A counter file could not be opened or written.

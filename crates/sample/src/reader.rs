@@ -1,6 +1,6 @@
-//! One thread of the sampler, which reads its sources on request and at each whole interval. Each source
-//! has a counter file that takes its samples. What the sampler itself does is counted over all its
-//! threads.
+//! Runs one thread of the sampler, which reads its sources on request and at each whole interval.
+//! It appends the samples of each source to that source's counter file. A tally counts what all
+//! threads of the sampler cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,7 +15,7 @@ use crate::Error;
 use crate::sources::process::thread_cpu;
 use crate::sources::{Moment, Source, Values};
 
-/// Makes a source, on the thread that will read it.
+/// A function that makes a source, on the thread that will read it.
 pub(crate) type Open = Box<dyn FnOnce() -> Result<Box<dyn Source>, Error> + Send>;
 
 /// What a reader should do.
@@ -47,12 +47,13 @@ pub(crate) enum Command {
 
 /// What a reader reports.
 pub(crate) enum Event {
-    /// Its sources have been tried. The event has the headers of those that can be read.
+    /// The reader has tried its sources. The event has the headers of those that can be read.
     Opened { headers: Vec<CounterHeader>, warnings: Vec<String> },
-    /// Its files are complete.
+    /// The reader's files are complete.
     Ended { warnings: Vec<String>, error: Option<dbdyno_record::Error> },
 }
 
+/// A reader that has opened its sources.
 struct ReaderThread {
     number: usize,
     outlets: Vec<Outlet>,
@@ -139,8 +140,8 @@ impl ReaderThread {
         }
     }
 
-    /// Reads all sources. `due` is when the reading should have begun. Before the clock starts there is
-    /// no time to write, so nothing is read.
+    /// Reads all sources. `due` is when the reading should have begun. Before the clock starts a
+    /// sample has no time on that clock, so nothing is read.
     fn sample(&mut self, moment: Moment, due: Option<Instant>) {
         let Some(barrier) = self.barrier else { return };
         if self.counts_samples {
@@ -251,7 +252,7 @@ impl Outlet {
     }
 }
 
-/// Formats a time in seconds. Tenths are enough to find the place.
+/// Formats a time in seconds. Tenths are enough to find the sample in the record.
 fn seconds(at_us: i64) -> String {
     format!("{:.1}", std::time::Duration::from_micros(at_us.unsigned_abs()).as_secs_f64())
 }
@@ -264,8 +265,8 @@ fn micros_since(barrier: Instant, at: Instant) -> i64 {
     if at >= barrier { micros(at, barrier) } else { -micros(barrier, at) }
 }
 
-/// The figures that the threads of one sampler share. They are independent of each other, so relaxed
-/// order is enough.
+/// The figures that the threads of one sampler share. They are independent of each other, so
+/// relaxed memory order is enough.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTally {
     reader_cpu_us: [AtomicI64; Self::READERS],
@@ -273,12 +274,12 @@ pub(crate) struct ReadTally {
     samples: AtomicI64,
     /// How late the most recent round began.
     late_us: AtomicI64,
-    /// How late the latest of all rounds began.
+    /// The longest delay with which any round began.
     late_max_us: AtomicI64,
 }
 
 impl ReadTally {
-    /// Highest number of threads that a sampler has.
+    /// Number of threads that a sampler has at most.
     pub(crate) const READERS: usize = 5;
 
     /// Sets the CPU time that thread number `reader` has used up to now.

@@ -1,5 +1,5 @@
-//! The sampler as its user sees it: start, begin, mark, stop. A [`Config`] says what it reads, how often,
-//! and on which CPUs.
+//! Offers the sampler to its callers, who start it, begin sampling, mark the end of a window, and
+//! stop it. A [`Config`] says what it reads, how often, and on which CPUs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ const READER_LIMIT: Duration = Duration::from_secs(15);
 pub struct Report {
     /// Sources that could not be read and samples that are missing, each with its reason.
     pub warnings: Vec<String>,
-    /// Rounds of samples taken, counted at the sources that nothing holds up.
+    /// Rounds of samples taken, counted on the thread whose sources answer at once.
     pub samples: u64,
     /// CPU time that the sampler's threads used, start included.
     pub cpu: Duration,
@@ -128,8 +128,8 @@ impl Sampler {
         self.stop_within(READER_LIMIT)
     }
 
-    /// Does the same for a caller who waits only until `limit`. Readers without a last sample by then
-    /// are named in a warning.
+    /// Does what [`Sampler::stop`] does, but waits for at most `limit`. A warning names the readers
+    /// that have not taken their last sample by then.
     pub fn stop_within(mut self, limit: Duration) -> Result<Report, Error> {
         self.tell_all(|| Command::Stop);
         let deadline = Instant::now() + limit;
@@ -182,6 +182,7 @@ impl Sampler {
     }
 }
 
+/// Says that a reader did not answer in time.
 fn silence(reader: &str) -> String {
     format!(
         "the thread `{reader}` did not answer within {} s; its last samples are missing",
@@ -272,7 +273,8 @@ fn source<S: Source + 'static>(
     (name, Box::new(move || Ok(Box::new(open()?) as Box<dyn Source>)))
 }
 
-/// Returns a source that is read at most once per `at_least`.
+/// Returns a source whose readings are at least `at_least` apart, except at the boundaries of a
+/// window.
 fn costly<S: Source + 'static>(
     name: &'static str,
     at_least: Duration,
@@ -335,7 +337,7 @@ fn usable_by(pid: u32) -> Vec<u32> {
 }
 
 impl Default for Config {
-    /// Samples host and client only, once per second.
+    /// Returns settings that sample only the host and the client, once per second.
     fn default() -> Self {
         Self {
             server_pid: None,

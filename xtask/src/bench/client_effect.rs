@@ -11,7 +11,7 @@ use crate::workspace;
 /// Servers by the beginning of their names. The first is the base of all ratios.
 const SERVERS: [&str; 6] = ["mysql-5.6", "mysql-5.7", "mysql-8.0", "mariadb-10.2", "mariadb-11.4", "pg-15"];
 const SECONDS: u32 = 2;
-/// Share by which a figure may move when the client gets slower.
+/// Share by which a figure may change when the client gets slower.
 const TOLERANCE: f64 = 0.03;
 
 /// dbdyno's test, sysbench's test, the number of connections, and the rows of the table.
@@ -24,7 +24,8 @@ const TESTS: [Test; 4] = [
     Test("insert", "oltp_insert", 4, 10_000),
 ];
 
-/// The clients, each with its lines of the section `[host]` in dbdyno's plan. `None` is sysbench.
+/// The clients. Each of dbdyno's has its lines for the section `[host]` of the plan. `None` is
+/// sysbench.
 const CLIENTS: [(&str, Option<&str>); 5] = [
     ("sysbench", None),
     ("sleeping", Some("client_wait = \"sleep\"")),
@@ -96,8 +97,8 @@ fn compare(table: &mut Table, test: &str, hosts: &[Host], samples: &[[Sample; CL
     }
 }
 
-/// Returns every server with every client. Each round starts at another pair, and every second one
-/// runs backwards.
+/// Returns every pair of a server and a client, in the order of a round. Each round starts at
+/// another pair, and every second round runs backwards.
 fn order(round: u32) -> Vec<(usize, usize)> {
     let pairs = (0..CLIENTS.len()).flat_map(|client| (0..SERVERS.len()).map(move |server| (server, client)));
     let mut pairs: Vec<(usize, usize)> = pairs.collect();
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_round_asks_every_server_by_every_client_in_another_order() {
+    fn every_round_measures_every_server_by_every_client_in_another_order() {
         let mut orders: Vec<_> = (1..=4).map(order).collect();
         for (at, one) in orders.iter().enumerate() {
             assert!(!orders[..at].contains(one), "round {}", at + 1);

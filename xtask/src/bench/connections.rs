@@ -11,7 +11,7 @@ const CONNECTIONS: u32 = 4096;
 /// Seconds of load once all are connected.
 const SECONDS: u32 = 10;
 const LOAD: SysbenchLoad = SysbenchLoad { tables: 1, rows: 10_000, threads: CONNECTIONS, seconds: SECONDS };
-/// The figures of both programs, and dbdyno's highest ratio to sysbench.
+/// The figures of both programs, each with its bound on the ratio of dbdyno's to sysbench's.
 const FIGURES: [(&str, Bound); 3] = [
     ("peak resident memory, MiB", Bound::AtMost(0.15)),
     ("all connected and ready, s", Bound::AtMost(0.25)),
@@ -25,7 +25,8 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     let what = format!("{}, {CONNECTIONS} connections", host.title);
     for round in 1..=setting.rounds {
         setting.note_round(round, &what);
-        let [own, peer] = in_turn(round, |is_own| if is_own { own(setting, &host) } else { peers(&host) })?;
+        let [own, peer] =
+            in_turn(round, |is_own| if is_own { by_dbdyno(setting, &host) } else { by_sysbench(&host) })?;
         for (place, (figure, bound)) in FIGURES.into_iter().enumerate() {
             table.add(&what, figure, bound, [own[place], peer[place]]);
         }
@@ -33,7 +34,8 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![hosts::servers(&[host.title]), version])
 }
 
-fn own(setting: &Setting, host: &Host) -> Result<[f64; 3]> {
+/// Returns dbdyno's figures.
+fn by_dbdyno(setting: &Setting, host: &Host) -> Result<[f64; 3]> {
     let oltp = format!(
         "settle_wait = \"0s\"\ntests = [\"point-select\"]\nconnections = [{CONNECTIONS}]\ntables = 1\n\
          table_size = {}\ntime = \"{SECONDS}s\"",
@@ -45,7 +47,7 @@ fn own(setting: &Setting, host: &Host) -> Result<[f64; 3]> {
     if let Some(reason) = record.invalid_reasons().first() {
         bail!("the step is invalid: {reason}");
     }
-    // A client that was the limit is no fault here, because the rate is only shown.
+    // A step that the client limited is taken too, because the rate is only shown.
     let rate = hosts::number(ran.any_step(&step)?, "/metrics/rate")?;
     Ok([ran.peak_bytes / f64::from(1 << 20), ready_seconds(&record)?, rate])
 }
@@ -63,9 +65,9 @@ fn ready_seconds(record: &StepRecord) -> Result<f64> {
     }
 }
 
-/// Measures sysbench. It prints the first line before it opens a connection, and the second when
-/// all threads have theirs and have prepared.
-fn peers(host: &Host) -> Result<[f64; 3]> {
+/// Returns sysbench's figures. sysbench prints the first of the two lines before it opens a
+/// connection, and the second when all threads have a connection and prepared statements.
+fn by_sysbench(host: &Host) -> Result<[f64; 3]> {
     let line = host.words("oltp_point_select", &LOAD, &[], "run");
     let ended = ended(on_client_cpus("sysbench").args(line))?;
     let ready = ended.seconds_between("Initializing worker threads", "Threads started!");

@@ -1,6 +1,6 @@
 //! Bench `forecast` measures how close `dbdyno plan` comes to the time that a plan takes. It runs
-//! one block of each plan that follows a published report, in its small size. It compares the
-//! forecast by the shipped figures, and the one by what this run has shown.
+//! one block of each plan that follows a published report, in its small size. It compares that time
+//! with the forecast from the shipped figures, and with the forecast from what the run has shown.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,12 +22,13 @@ const PLANS: [&str; 7] = [
     "thread-pool-2012",
 ];
 
-/// Highest factor between forecast and time, in either direction: for each plan, and for all plans
-/// together.
+/// Highest factor between the forecast by the shipped figures and a plan's time, in either
+/// direction.
 const EACH: f64 = 1.5;
+/// The same factor for the forecast from the run, and for all plans together.
 const WHOLE: f64 = 1.2;
 
-/// Runs each plan once per round. At first nothing is remembered of earlier runs.
+/// Runs each plan once per round. The first forecast of a plan knows nothing of earlier runs.
 pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     for round in 1..=setting.rounds {
         let mut whole = [0.0; 2];
@@ -41,7 +42,8 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
             let servers = servers_of(&setting.dbdyno, &plan)?;
             // dbdyno gives no forecast of a plan that cannot run.
             get_for_plan(&servers)?;
-            // What is learned from one plan would help the next one.
+            // Each plan has a state folder of its own, because what dbdyno learns from one plan
+            // would improve the forecast of the next.
             let state = tempfile::Builder::new().prefix("state-").tempdir_in(&setting.folder)?;
             let shipped = forecast(setting, &plan, state.path())?;
             let runs = setting.folder.join(format!("{name}-{round}"));
@@ -59,7 +61,7 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
-/// Returns the seconds that `dbdyno plan` says, with what `state` remembers of earlier runs.
+/// Returns the seconds that `dbdyno plan` forecasts with what `state` holds about earlier runs.
 fn forecast(setting: &Setting, plan: &[&str], state: &Path) -> Result<f64> {
     let mut command = Command::new(&setting.dbdyno);
     command.arg("plan").args(plan).arg("--json").env("XDG_STATE_HOME", state);

@@ -1,7 +1,8 @@
 //! Starts the servers on which dbdyno and sysbench are compared, and runs both. Both use the same server.
 //!
-//! The CPUs of this machine are divided between servers and clients, and what a client's process takes
-//! is measured. dbdyno is run with a plan, and its report and records are read.
+//! The CPUs of this machine are divided between servers and clients, and the CPU time and memory of
+//! a client's process are measured. dbdyno runs a plan, and its figures are read from its report
+//! and its records.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -42,13 +43,13 @@ synchronous_commit = off
 max_connections = 200
 ",
 ];
-/// Database of sysbench's tables. dbdyno makes its own.
+/// Database for sysbench's tables. dbdyno makes a database of its own.
 pub(super) const PEER_DATABASE: &str = "sbtest";
 const OWN_DATABASE: &str = "dbdyno";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Host {
-    /// Title for tables, as `MariaDB 10.11.5`.
+    /// Title for tables, such as `MariaDB 10.11.5`.
     pub(super) title: String,
     /// Address of dbdyno's own database for a plan. The host has another one for sysbench.
     pub(super) address: String,
@@ -137,7 +138,8 @@ impl Host {
     }
 
     /// Makes sysbench's tables again and has PostgreSQL vacuum them. Pages of an old table are full
-    /// of dead rows, and the first client to measure leaves an older table to the next.
+    /// of dead rows, so without this the second client would be measured on a worse table than the
+    /// first.
     pub(super) fn prepare(&self, load: &SysbenchLoad) -> Result<()> {
         for command in ["cleanup", "prepare"] {
             self.sysbench("oltp_read_write", &SysbenchLoad { threads: 1, ..*load }, &[], command)?;
@@ -198,17 +200,17 @@ fn ticks_of(stat: &str, pid: u32) -> Option<u64> {
     is_of_it.then(|| fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum())?
 }
 
-/// Returns the entry of `there` that begins with `prefix` and has the highest last number.
-fn newest_of(there: &[String], prefix: &str) -> Result<String> {
+/// Returns the name in `installed` that begins with `prefix` and has the highest last number.
+fn newest_of(installed: &[String], prefix: &str) -> Result<String> {
     let patch = |name: &str| name.rsplit('.').next().and_then(|last| last.parse::<u32>().ok());
-    let newest = there.iter().filter(|name| name.starts_with(prefix)).max_by_key(|name| patch(name));
+    let newest = installed.iter().filter(|name| name.starts_with(prefix)).max_by_key(|name| patch(name));
     match newest {
         Some(name) => Ok(name.clone()),
         None => bail!("no {prefix}* in the servers folder; get one with `cargo xtask servers`"),
     }
 }
 
-/// Says where servers and clients run, for the facts of a page.
+/// Says where servers and clients run, for the facts on a page.
 pub(super) fn servers(titles: &[String]) -> String {
     let (servers, clients) = halves();
     let (servers, clients) = (cpu_list(servers.as_deref()), cpu_list(clients.as_deref()));
@@ -243,26 +245,26 @@ pub(super) fn cpu_list(cpus: Option<&[u32]>) -> String {
     cpus.unwrap_or(&all).iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Makes a call of `program` on the client's CPUs. A program that would buffer its output writes each
-/// line at once, so that the time of the line is known.
+/// Returns a command that runs `program` on the client's CPUs. A program that would buffer its
+/// output writes each line at once, so that the time of the line is known.
 pub(super) fn on_client_cpus(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("taskset");
     command.arg("-c").arg(cpu_list(halves().1.as_deref())).args(["stdbuf", "-oL"]).arg(program);
     command
 }
 
-/// A client's process that has ended well.
+/// A client's process that has succeeded.
 pub(super) struct Ended {
     /// User and kernel time of the whole process, in µs.
     pub(super) cpu_us: f64,
     /// Highest resident memory in bytes. It is NaN for a process that ended at once.
     pub(super) peak_bytes: f64,
-    /// What it printed on both outputs, with the time of each line.
+    /// What the process printed on both outputs, with the time of each line.
     lines: Vec<(Instant, String)>,
 }
 
 /// Runs a client to its end, without a limit on open files. A shell lifts the limit and then
-/// becomes the program.
+/// executes the program in its place.
 pub(super) fn ended(line: &Command) -> Result<Ended> {
     let said = |line: &Command| format!("{:?}", line.get_program()).replace('"', "");
     let mut command = Command::new("sh");
@@ -401,7 +403,7 @@ impl Ran {
     }
 }
 
-/// Says why a step's run is not valid.
+/// Says why a step is not valid.
 pub(super) fn why(step: &Value) -> String {
     let parts = ["state", "reasons", "message"].map(|name| &step[name]).into_iter();
     parts.filter(|part| !part.is_null()).map(Value::to_string).collect::<Vec<_>>().join(" ")

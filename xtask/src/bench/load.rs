@@ -13,7 +13,7 @@ const CONNECTIONS: u32 = 4;
 /// Lowest ratio of dbdyno's rate to sysbench's.
 const MIN_RATE: f64 = 1.5;
 const SERVERS: [&str; 2] = ["mariadb-10.11.5", "pg-15"];
-/// Number of tables, and how dbdyno loads them. sysbench has one way only.
+/// Number of tables, and the method by which dbdyno loads them. sysbench has only one method.
 const CASES: [(u32, &str); 4] = [(1, "insert"), (1, "stream"), (4, "insert"), (4, "stream")];
 
 /// Settings that keep all data in memory, with a log so large that it does not limit the load.
@@ -57,8 +57,8 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![format!("rows: {}", setting.rows), hosts::servers(&titles), version])
 }
 
-/// Returns the seconds of sysbench's prepare: tables, rows, indexes. Its tables are dropped
-/// afterwards.
+/// Returns the seconds that sysbench's command `prepare` takes to make tables, rows and indexes.
+/// Its tables are dropped afterwards.
 fn prepared(host: &Host, load: SysbenchLoad) -> Result<f64> {
     let began = Instant::now();
     host.sysbench("oltp_read_write", &load, &[], "prepare")?;
@@ -67,7 +67,8 @@ fn prepared(host: &Host, load: SysbenchLoad) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Returns the seconds of dbdyno's steps `load` and `index`. Its tables are dropped afterwards.
+/// Returns the seconds that dbdyno's steps `load` and `index` take. Its tables are dropped
+/// afterwards.
 fn loaded(setting: &Setting, host: &Host, load: SysbenchLoad, method: &str) -> Result<f64> {
     let SysbenchLoad { tables, rows, .. } = load;
     let oltp = format!(

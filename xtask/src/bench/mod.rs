@@ -57,7 +57,7 @@ struct Bench {
     about: &'static str,
     /// What dbdyno's figures are compared with.
     other: &'static str,
-    /// Fills the table, and returns lines on how it was measured.
+    /// Fills the table, and returns lines about how the figures were measured.
     run: fn(&Setting, &mut Table) -> Result<Vec<String>>,
 }
 
@@ -129,8 +129,8 @@ impl Setting {
     }
 }
 
-/// Measures dbdyno (`true`) and the other program. The second one finds warmer caches, so they take
-/// turns from round to round.
+/// Measures dbdyno (`true`) and the other program. Whichever is measured second finds warmer
+/// caches, so the order changes from round to round.
 fn in_turn<T>(round: u32, mut measure: impl FnMut(bool) -> Result<T>) -> Result<[T; 2]> {
     let ours_is_first = !round.is_multiple_of(2);
     let first = measure(ours_is_first)?;
@@ -138,7 +138,7 @@ fn in_turn<T>(round: u32, mut measure: impl FnMut(bool) -> Result<T>) -> Result<
     Ok(if ours_is_first { [first, second] } else { [second, first] })
 }
 
-/// Measures and prints. It returns whether all targets are met.
+/// Runs the benches, prints their tables, and returns whether all targets are met.
 pub(crate) fn run(args: &BenchArgs) -> Result<bool> {
     let facts = facts(args);
     let dbdyno = workspace::built_dbdyno()?;
@@ -175,7 +175,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<bool> {
     Ok(is_met)
 }
 
-/// Says how it was measured, as far as all benches share it.
+/// Says how the figures were measured, as far as this is the same for all benches.
 fn facts(args: &BenchArgs) -> Vec<String> {
     let date = Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -190,7 +190,7 @@ fn page(bench: &Bench) -> PathBuf {
     workspace::root().join(format!("docs/benchmarks/{}.md", bench.page))
 }
 
-/// Returns the markers of a bench's table and facts on its page, which other benches share.
+/// Returns the markers of a bench's table and facts on its page. Several benches may share a page.
 fn parts(bench: &Bench) -> [String; 2] {
     ["table", "facts"].map(|part| format!("{} {part}", bench.name))
 }
@@ -235,7 +235,7 @@ pub(crate) enum Bound {
     AtLeast(f64),
     /// The ratio is 1, with at most this deviation as a share.
     Within(f64),
-    /// The ratio is 1, or up to so many times more or less.
+    /// The ratio is at most this factor, and at least 1 divided by it.
     Factor(f64),
     /// The figure is only shown for comparison.
     Shown,
@@ -245,7 +245,8 @@ struct Row {
     case: String,
     figure: String,
     bound: Bound,
-    /// dbdyno's figure, and what it is compared with, which is NaN for nothing.
+    /// dbdyno's figures, each with the figure that it is compared with. That one is NaN if there is
+    /// none.
     pairs: Vec<[f64; 2]>,
 }
 
@@ -338,9 +339,9 @@ impl Row {
         };
         let of = |place: usize| median(self.pairs.iter().map(|pair| pair[place]));
         let ratios = self.ratios();
-        let (least, greatest) =
+        let (least, highest) =
             ratios.iter().fold((f64::MAX, f64::MIN), |(a, b), one| (a.min(*one), b.max(*one)));
-        let ratio = format!("{:.3} ({least:.3} to {greatest:.3})", median(ratios));
+        let ratio = format!("{:.3} ({least:.3} to {highest:.3})", median(ratios));
         let [other, ratio] =
             if of(1).is_nan() { ["–".to_owned(), "–".to_owned()] } else { [number(of(1)), ratio] };
         vec![case.to_owned(), self.figure.clone(), number(of(0)), other, ratio, target]
@@ -371,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_take_turns_and_ours_is_always_the_first_of_the_pair() {
+    fn both_take_turns_and_dbdyno_is_always_the_first_of_the_pair() {
         let mut order = Vec::new();
         for round in 1..=2 {
             let pair = in_turn(round, |is_own| {
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_has_places_for_its_table_and_its_facts_and_the_rest_stays() {
+    fn every_page_has_places_for_its_table_and_facts_and_keeps_the_rest() {
         for bench in ALL {
             let page = std::fs::read_to_string(page(bench)).unwrap();
             for part in parts(bench) {
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_judged_by_the_median_of_its_ratios_and_a_missed_target_is_said_aloud() {
+    fn a_figure_is_judged_by_the_median_of_its_ratios_and_a_missed_target_is_reported() {
         let mut table = Table::default();
         for (own, other) in [(5.0, 10.0), (6.0, 10.0), (20.0, 20.0)] {
             table.add("16 connections", "client CPU, µs", Bound::AtMost(0.6), [own, other]);

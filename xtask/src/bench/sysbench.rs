@@ -16,7 +16,7 @@ const LOAD: SysbenchLoad = SysbenchLoad { tables: 1, rows: 10_000, threads: 1, s
 const SERVERS: [&str; 2] = ["mariadb-10.11", "pg-15"];
 /// Highest ratio of client CPU to the bare loop's, and the number of connections for which it holds.
 const MOST_OVER_FLOOR: f64 = 1.25;
-const FLOOR_ASKED_AT: u32 = 16;
+const FLOOR_CONNECTIONS: u32 = 16;
 
 /// One kind of transaction at one concurrency.
 struct Case {
@@ -32,21 +32,24 @@ struct Case {
     /// Highest ratio of client CPU to the other program's.
     most_cpu: f64,
     /// Lowest ratio of the rate to the other program's.
-    least_rate: Option<f64>,
+    lowest_rate: Option<f64>,
 }
 
+/// Returns a case that dbdyno runs with a plan and sysbench with its own test.
 const fn step(own: &'static str, peer: &'static str, connections: u32) -> Case {
     let (program, options, peer_options) = ("sysbench", "", &[] as &[&str]);
-    let (own, most_cpu, least_rate) = (Some(own), 0.70, None);
-    Case { own, program, peer, options, peer_options, connections, most_cpu, least_rate }
+    let (own, most_cpu, lowest_rate) = (Some(own), 0.70, None);
+    Case { own, program, peer, options, peer_options, connections, most_cpu, lowest_rate }
 }
 
-const fn point(connections: u32, most_cpu: f64, least_rate: Option<f64>) -> Case {
-    Case { most_cpu, least_rate, ..step("point-select", "oltp_point_select", connections) }
+/// Returns a case of point selects.
+const fn point(connections: u32, most_cpu: f64, lowest_rate: Option<f64>) -> Case {
+    Case { most_cpu, lowest_rate, ..step("point-select", "oltp_point_select", connections) }
 }
 
+/// Returns a case in which dbdyno runs the other program's script.
 const fn script(peer: &'static str) -> Case {
-    Case { own: None, most_cpu: 0.80, least_rate: Some(1.0), ..step("", peer, 16) }
+    Case { own: None, most_cpu: 0.80, lowest_rate: Some(1.0), ..step("", peer, 16) }
 }
 
 const CASES: &[Case] = &[
@@ -107,10 +110,10 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
                 setting.note_round(round, &what);
                 let [own, peer] = in_turn(round, |is_own| measured(setting, &host, case, is_own))?;
                 table.add(&what, "client CPU, µs", Bound::AtMost(case.most_cpu), [own[0], peer[0]]);
-                let least = case.least_rate.map_or(Bound::Shown, Bound::AtLeast);
+                let least = case.lowest_rate.map_or(Bound::Shown, Bound::AtLeast);
                 table.add(&what, "rate, per second", least, [own[1], peer[1]]);
                 if host.is_mysql && case.peer == "oltp_point_select" && case.own.is_some() {
-                    let is_asked = case.connections == FLOOR_ASKED_AT;
+                    let is_asked = case.connections == FLOOR_CONNECTIONS;
                     let most = if is_asked { Bound::AtMost(MOST_OVER_FLOOR) } else { Bound::Shown };
                     let floor = floor(&bare_loop, &host, case.connections)?;
                     table.add(&what, "client CPU, over that of a bare loop, µs", most, [own[0], floor]);
@@ -151,7 +154,7 @@ fn measured(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result
     Ok([ended.cpu_us / count, rate])
 }
 
-/// Returns the step in the report. It runs on the table that sysbench has made.
+/// Runs a plan on the table that sysbench has made, and returns its step in the report.
 fn by_plan(setting: &Setting, host: &Host, case: &Case, test: &str) -> Result<Value> {
     let Case { connections, options, .. } = case;
     let oltp = format!(
@@ -163,8 +166,8 @@ fn by_plan(setting: &Setting, host: &Host, case: &Case, test: &str) -> Result<Va
     Ok(ran.step(&format!("{test}.c{connections}"))?.clone())
 }
 
-/// Returns the bare loop's client CPU in µs per query, on as many connections, pinned as the other
-/// clients are.
+/// Returns the client CPU in µs per query of the bare loop. The loop has the same number of
+/// connections and is pinned like the other clients.
 fn floor(bare_loop: &Path, host: &Host, connections: u32) -> Result<f64> {
     let mut line = on_client_cpus(bare_loop);
     line.args([&host.socket, PEER_DATABASE]).args([connections, SECONDS].map(|number| number.to_string()));

@@ -27,12 +27,12 @@ const TIMES: [(&str, &str, &str, Option<f64>); 6] = [
     ("p99", "p99_us", "p99_us", Some(0.99)),
     ("p99.9", "p999_us", "p99_9_us", Some(0.999)),
 ];
-/// Queries per second where nothing else is said.
+/// Queries per second, unless a part has a rate of its own.
 const RATE: u32 = 10_000;
 /// Bound for a ratio to a limit, which is at most 1.
 const LIMIT: Bound = Bound::AtMost(1.0);
 
-/// One part of the bench. The number is that of the round.
+/// One part of the bench. The number is the round's.
 type Part = fn(&Setting, u32, &mut Table) -> Result<()>;
 
 const PARTS: [(&str, Part); 7] = [
@@ -55,14 +55,14 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![hosts::servers(&["known-answer".to_owned()])])
 }
 
-/// Compares reported service times with the distribution that the delays were drawn from, and with
-/// the server's own statistics. Errors of both must not cancel each other.
+/// Compares reported service times with the distribution that the delays were drawn from, and also
+/// with the server's own statistics, so that errors of client and server cannot cancel each other.
 fn delays(setting: &Setting, round: u32, table: &mut Table) -> Result<()> {
     for text in ["exponential 5ms", "lognormal 4ms 0.5"] {
         let delay: Distribution = text.parse()?;
         let load = Load { connections: 128, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
         // Each round draws other delays.
-        let answer = ask(setting, text, &["--delay", text, "--seed", &round.to_string()], load)?;
+        let answer = measure(setting, text, &["--delay", text, "--seed", &round.to_string()], load)?;
         let part = format!("delay {text}, {RATE}/s");
         for (figure, reported, of_server, probability) in TIMES {
             let truth = probability.map_or_else(|| delay.mean(), |probability| delay.quantile(probability));
@@ -79,14 +79,15 @@ fn delays(setting: &Setting, round: u32, table: &mut Table) -> Result<()> {
 }
 
 /// Measures operations that are short and long relative to their window. The rate must follow from
-/// the server's delay. With the mean time it gives the number of connections (Little's law).
+/// the server's delay. The rate times the mean time must be the number of connections (Little's
+/// law).
 fn long_operations(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     for (delay, delay_us) in [("50us", 50.0), ("1ms", 1e3), ("50ms", 5e4), ("500ms", 5e5), ("2s", 2e6)] {
         for connections in [1, 4, 16, 64, 256] {
             let load = Load { connections, rate: None, seconds: 3, sampling: true, wait: None };
             let what = format!("{connections} connections, {delay}");
             let answer =
-                ask(setting, &what, &["--prepared-only", "--delay", &format!("constant {delay}")], load)?;
+                measure(setting, &what, &["--prepared-only", "--delay", &format!("constant {delay}")], load)?;
             let rate = answer.number("/metrics/rate")?;
             let truth = f64::from(connections) * 1e6 / delay_us;
             // Waking server and client takes up to some hundred µs more than a short delay.
@@ -105,19 +106,19 @@ fn long_operations(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Compares response times over a server that freezes with their known truth, and shows that a
-/// closed loop does not see the freeze.
+/// Compares response times of a server that freezes with their known truth, and shows that a closed
+/// loop does not see the freeze.
 fn freeze(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     const CONNECTIONS: u32 = 20;
     const SERVICE: Duration = Duration::from_millis(1);
     const FREEZE: Duration = Duration::from_millis(200);
     const PERIOD: Duration = Duration::from_secs(10);
-    // Freezes count from the first statement of the set-up. The first one comes after 5 s.
-    // Therefore the 30 s of the step hold three of them with all their effects, and none is cut
+    // Freezes count from the first statement of the set-up. The first freeze comes after 5 s.
+    // Therefore the 30 s of the step hold three freezes with all their effects, and none is cut
     // off.
     let options = ["--delay", "constant 1ms", "--freeze", "200ms every 10s at 5s"];
     let load = Load { connections: CONNECTIONS, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
-    let answer = ask(setting, "freeze, open loop", &options, load)?;
+    let answer = measure(setting, "freeze, open loop", &options, load)?;
     let part = format!("freeze 200ms every 10s, {RATE}/s on {CONNECTIONS} connections, 1 ms each");
     let used = f64::from(RATE) * SERVICE.as_secs_f64() / f64::from(CONNECTIONS);
     for (figure, reported, tail) in [("p99", "p99_us", 0.01), ("p99.9", "p999_us", 0.001)] {
@@ -125,7 +126,7 @@ fn freeze(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
         let reported = answer.number(&format!("/metrics/query_response_{reported}"))?;
         table.add(&part, &format!("response {figure}, µs"), Bound::Within(0.05), [reported, truth]);
     }
-    let answer = ask(setting, "freeze, closed loop", &options, Load { rate: None, ..load })?;
+    let answer = measure(setting, "freeze, closed loop", &options, Load { rate: None, ..load })?;
     let part = "the same server, closed loop";
     // Each freeze meets one request per connection, which is too few to show at p99.
     let most = micros(2 * SERVICE);
@@ -138,11 +139,11 @@ fn freeze(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
 /// the share `used` of its time, and freezes for `freeze` every `period`.
 ///
 /// A request that arrives when the freeze begins waits for all of it. A request that arrives at
-/// time t of it waits for the rest, and for the requests before it: freeze - t + used t. After the
-/// freeze the backlog is worked off while more requests arrive, and the wait still falls by 1 -
-/// used per second. So the wait falls evenly from `freeze` to 0 over a busy time of freeze / (1 -
-/// used), and P(wait > x) = (busy time / period) (1 - x / freeze). At half load and 200 ms every
-/// 10 s that is 0.04 (1 - x / 200 ms).
+/// time t after that waits for the rest of the freeze and for the requests before it, which is
+/// freeze - t + used t. After the freeze the backlog is worked off while more requests arrive, and
+/// the wait still falls by 1 - used per second. So the wait falls evenly from `freeze` to 0 over a
+/// busy time of freeze / (1 - used), and P(wait > x) = (busy time / period) (1 - x / freeze). At
+/// half load and 200 ms every 10 s that is 0.04 (1 - x / 200 ms).
 fn longest_wait(freeze: Duration, period: Duration, used: f64, tail: f64) -> Duration {
     let delayed_share = freeze.as_secs_f64() / (1.0 - used) / period.as_secs_f64();
     freeze.mul_f64((1.0 - tail / delayed_share).max(0.0))
@@ -151,12 +152,12 @@ fn longest_wait(freeze: Duration, period: Duration, used: f64, tail: f64) -> Dur
 /// Compares the server CPU that a burn adds to each query with the length of the burn.
 fn burn(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     let load = Load { connections: 16, rate: Some(2_000), seconds: 10, sampling: true, wait: None };
-    let answer = ask(setting, "burn 100us", &["--burn", "100us"], load)?;
+    let answer = measure(setting, "burn 100us", &["--burn", "100us"], load)?;
     let with = answer.number("/metrics/server_cpu_us")?;
     let burnt = answer.of_server("/burnt_seconds")? * 1e6 / answer.of_server("/actual/count")?;
     // A burn of 1 ns reads the thread's CPU clock as the other burn does, and so costs the same
     // calls.
-    let without = ask(setting, "no burn", &["--burn", "1ns"], load)?.number("/metrics/server_cpu_us")?;
+    let without = measure(setting, "no burn", &["--burn", "1ns"], load)?.number("/metrics/server_cpu_us")?;
     let (part, figure) = ("burn 100us per query, 2000/s", "server CPU per query beyond none, µs");
     table.add(part, figure, Bound::Within(0.03), [with - without, 100.0]);
     let figure = "server CPU per query beyond none, and the server's own, µs";
@@ -165,9 +166,9 @@ fn burn(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
 }
 
 /// Measures what waking the client costs a server. The same programmed work runs in a closed loop
-/// at full speed, for a client that sleeps and for one that spins. The truth of a request is its
-/// burn and the protocol's own work, which is its cost without a burn while the client spins.
-/// Nothing is measured where server and client have no CPUs of their own.
+/// at full speed, for a client that sleeps and for one that spins. The true cost of a request is
+/// its burn and the protocol's own work. That work is the cost of a request without a burn while
+/// the client spins. Nothing is measured where server and client have no CPUs of their own.
 fn wake_ups(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     const BURNS_US: [u32; 4] = [40, 5, 10, 20];
     if hosts::halves().1.is_none() {
@@ -178,7 +179,8 @@ fn wake_ups(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
             let burn = if burn_us == 0 { "1ns".to_owned() } else { format!("{burn_us}us") };
             let load = Load { connections, rate: None, seconds: 3, sampling: true, wait: Some(wait) };
             let what = format!("burn {burn}, {connections} connections, {wait}");
-            ask(setting, &what, &["--threads", "1", "--burn", &burn], load)?.number("/metrics/server_cpu_us")
+            measure(setting, &what, &["--threads", "1", "--burn", &burn], load)?
+                .number("/metrics/server_cpu_us")
         };
         let own_us = server_cpu_us("spin", 0)?;
         for wait in ["spin", "sleep"] {
@@ -203,13 +205,13 @@ fn wake_ups(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Measures whether a constant schedule is kept, and what the process uses meanwhile beside its
-/// load threads.
+/// Measures whether a constant schedule is kept, and how much CPU the process uses meanwhile
+/// besides its load threads.
 fn schedule(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     for rate in [1_000, RATE] {
         let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true, wait: None };
         let part = format!("schedule {rate}/s for {} s", load.seconds);
-        let answer = ask(setting, &part, &[], load)?;
+        let answer = measure(setting, &part, &[], load)?;
         let truth = f64::from(rate);
         table.add(&part, "rate, per second", Bound::Within(0.001), [answer.number("/metrics/rate")?, truth]);
         table.add(&part, "lag p99, µs", LIMIT, [answer.lag_p99_us()?, 200.0]);
@@ -231,7 +233,7 @@ fn recording(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
         let sampling = matches!(turn % 4, 0 | 3);
         let load = Load { connections: 16, rate: Some(RATE), seconds: 8, sampling, wait: None };
         let what = if sampling { "with sampling" } else { "without sampling" };
-        let answer = ask(setting, what, &["--delay", "constant 500us"], load)?;
+        let answer = measure(setting, what, &["--delay", "constant 500us"], load)?;
         p999[usize::from(!sampling)].push(answer.number("/metrics/query_response_p999_us")?);
     }
     let part = "delay 500us, 10000/s, sampling on and off in turn";
@@ -267,8 +269,8 @@ pub(crate) struct Answer {
     server: Value,
 }
 
-/// Runs `load` against a server with `options`.
-fn ask(setting: &Setting, what: &str, options: &[&str], load: Load) -> Result<Answer> {
+/// Runs `load` against a known-answer server with `options`, and returns what both report.
+fn measure(setting: &Setting, what: &str, options: &[&str], load: Load) -> Result<Answer> {
     workspace::note(what);
     let server = KnownAnswer::start(setting, options)?;
     let Load { connections, rate, seconds, sampling, wait } = load;
@@ -327,7 +329,7 @@ impl Answer {
         Ok(cycles_us as f64 / queries as f64)
     }
 
-    /// Returns the CPU that the client's process used beside its load threads, in percent of one
+    /// Returns the CPU that the client's process used besides its load threads, in percent of one
     /// core. It covers sampling, writing the record and everything else.
     fn outside_load_percent(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;
@@ -394,7 +396,7 @@ impl KnownAnswer {
 
 impl Drop for KnownAnswer {
     fn drop(&mut self) {
-        // The call has no effect on a process that has ended and was waited for.
+        // This has no effect on a process that has ended and was waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -411,7 +413,7 @@ mod tests {
         assert_eq!(wait(0.05), Duration::ZERO);
     }
 
-    /// The test compares the formula with the queue itself: it serves every arrival of a period,
+    /// The test compares the formula with a simulated queue, which serves every arrival of a period
     /// one after the other.
     #[test]
     fn waits_are_those_of_a_queue_that_is_worked_through() {

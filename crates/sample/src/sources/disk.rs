@@ -1,10 +1,11 @@
 //! Source `disk`: the block device that holds the data directory, from `/proc/diskstats`.
 //!
 //! Keys: `reads`, `writes`, `discards` and `flushes` count completed requests. `read_bytes` and
-//! `written_bytes` count bytes. `read_us`, `write_us`, `discard_us` and `flush_us` are the time that
-//! requests of that kind took, summed over requests (in steps of 1 ms). `busy_us` is the time in which
-//! at least one request was under way, and `in_flight` the requests now. Discards are counted since
-//! Linux 4.18, and flushes since 5.5. With older kernels the keys are absent, not zero.
+//! `written_bytes` count bytes. `read_us`, `write_us`, `discard_us` and `flush_us` are the time
+//! that requests of that kind took, summed over requests (in steps of 1 ms). `busy_us` is the time
+//! in which at least one request was under way, and `in_flight` is the number of requests under way
+//! now. Discards are counted since Linux 4.18, and flushes since 5.5. With older kernels the keys
+//! are absent, not zero.
 //!
 //! For a partition its own line is read. The kernel counts flushes only on the whole disk, so these
 //! come from the disk that the partition is part of. For stacked devices (LVM, dm-crypt, md) it does

@@ -21,6 +21,7 @@ use crate::Error;
 /// own HZ.
 pub(crate) const TICK_US: i64 = 10_000;
 
+/// Keys of CPU time, in the order of the kernel's columns.
 const CPU_KEYS: [&str; 8] = [
     "cpu_user_us",
     "cpu_nice_us",
@@ -32,19 +33,20 @@ const CPU_KEYS: [&str; 8] = [
     "cpu_steal_us",
 ];
 
-/// Which of [`CPU_KEYS`] belong to programs and to the kernel's own threads.
+/// Indices in [`CPU_KEYS`] for the time of programs and of the kernel's own threads.
 const PROGRAMS: [usize; 3] = [0, 1, 2];
+/// Indices in [`CPU_KEYS`] for the time of interrupts.
 const INTERRUPTS: [usize; 2] = [5, 6];
 
 /// What `/proc/stat` says. CPU times are in ticks, in the order of the kernel's columns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     cpu_ticks: [i64; CPU_KEYS.len()],
-    /// Ticks of the CPUs that were asked for.
+    /// Ticks of the CPUs that server or client may use.
     our_ticks: [i64; CPU_KEYS.len()],
     /// CPUs online.
     pub(crate) cpus: u32,
-    /// How many of them were asked for.
+    /// How many of the online CPUs server or client may use.
     our_cpus: u32,
     context_switches: i64,
     procs_running: i64,

@@ -1,11 +1,12 @@
 //! Source `interrupts`: interrupts by which one CPU makes another do something, from
 //! `/proc/interrupts`.
 //!
-//! Keys: `<side>_rescheduling` counts interrupts because a thread was woken for that CPU, or should
-//! give way. `<side>_function_call` counts anything else that was asked of the CPU, including newer
-//! kernels' wake-ups of idle CPUs. Each is summed over the CPUs of `server` and of `client`, since the
-//! first sample. Where the two share CPUs it is not sampled, because the interrupt may be for either. A
-//! CPU that polls while it is idle is woken without an interrupt.
+//! Keys: `<side>_rescheduling` counts interrupts that tell a CPU that a thread was woken for it, or
+//! that its thread should give way. `<side>_function_call` counts anything else that was asked of
+//! the CPU, including newer kernels' wake-ups of idle CPUs. Each is summed over the CPUs of
+//! `server` and of `client`, since the first sample. Where the two share CPUs it is not sampled,
+//! because the interrupt may be for either. A CPU that polls while it is idle is woken without an
+//! interrupt.
 //!
 //! x86 names the lines `RES` and `CAL`. ARM and RISC-V number them (`IPI0`), in an order that differs
 //! between kernels. All of them end in the same words, so lines are found by these. Counters have 32
@@ -42,8 +43,8 @@ impl CpuInterrupts {
         Self { cpus, keys, last: Default::default(), sums: Default::default() }
     }
 
-    /// Adds what has come since the last reading. A CPU that was not online then begins with what it
-    /// has now.
+    /// Adds the interrupts since the last reading. For a CPU that was not online then, counting
+    /// begins now.
     fn add(&mut self, kinds: &[CpuCounts; KINDS.len()]) {
         for ((last, sum), counts) in self.last.iter_mut().zip(&mut self.sums).zip(kinds) {
             for cpu in &self.cpus {
@@ -84,8 +85,8 @@ impl Source for Interrupts {
     }
 }
 
-/// Counts of each kind, or `None` where one kind has no line. The first line names the CPUs that are
-/// online.
+/// Returns the counts of each kind, or `None` where one kind has no line. The first line names the
+/// CPUs that are online.
 fn parse(text: &str) -> Option<[CpuCounts; KINDS.len()]> {
     let mut lines = text.lines();
     let names = lines.next()?.split_ascii_whitespace();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn each_side_has_the_interrupts_of_its_cpus_and_a_counter_may_begin_anew() {
+    fn each_side_has_the_interrupts_of_its_cpus_and_a_counter_may_begin_again() {
         let mut side = CpuInterrupts::new("client", vec![1, 3]);
         let counts = |one, three| CpuCounts::from([(0, 7), (1, one), (3, three)]);
         side.add(&[counts(u32::MAX - 4, 100), counts(1, 1)]);

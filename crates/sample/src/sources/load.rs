@@ -2,12 +2,13 @@
 //! shows whether the client was the limit.
 //!
 //! Keys: `cpu_us` and `run_delay_us` are summed over all load threads. `load-0.cpu_us`,
-//! `load-0.run_delay_us`, ... exist for each of the 64 threads with the lowest numbers. They come from
-//! `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
-//! ended keeps its last values. `voluntary_switches` is how often a thread went to sleep, summed over
-//! all. It is absent where there are more than these 64 threads, which block with one connection each.
-//! A client that spins also has `polled_us` and `load-0.polled_us`, ...: the part of `cpu_us` that went
-//! into asking for answers when there were none.
+//! `load-0.run_delay_us`, ... exist for each of the 64 threads with the lowest numbers. They come
+//! from `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that
+//! has ended keeps its last values. `voluntary_switches` is how often a thread went to sleep,
+//! summed over all. It is absent where there are more than these 64 threads, because then each
+//! thread blocks on one connection. A client that spins also has `polled_us` and
+//! `load-0.polled_us`, ... They are the part of `cpu_us` that went into polling for answers when
+//! there were none.
 
 use std::fs;
 use std::path::PathBuf;
@@ -36,9 +37,9 @@ pub(crate) struct LoadSource {
 
 #[derive(Debug)]
 struct LoadThread {
-    /// The N in its name `load-N`.
+    /// The number N in the thread's name `load-N`.
     number: u32,
-    /// Keys of its counters, made once. `None` is for a thread that is only in the sums.
+    /// Keys of the thread's counters. They are `None` for a thread that is only in the sums.
     keys: Option<[String; 3]>,
     file: ProcFile,
     status: ProcFile,
@@ -54,13 +55,15 @@ pub(super) struct ThreadTimes {
 }
 
 impl LoadSource {
-    /// Load threads begin after the source is opened, so they are looked for when they are first read.
+    /// Returns the source before it knows any load thread. Load threads begin later, so the first
+    /// reading looks for them.
     pub(crate) fn open(polled_ns: Option<Arc<[AtomicU64]>>) -> Result<Self, Error> {
-        // A kernel without scheduler statistics is reported here and not in mid-step.
+        // A kernel without scheduler statistics is reported here and not in the middle of a step.
         ProcFile::open("/proc/self/schedstat")?.parsed("three numbers", parse)?;
         Ok(Self { threads: Vec::new(), polled_ns })
     }
 
+    /// Finds the load threads of this process by their names.
     fn find(&mut self) {
         for task in tasks() {
             let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
@@ -135,8 +138,8 @@ fn tasks() -> Vec<PathBuf> {
     (0..3).map(list).max_by_key(Vec::len).unwrap_or_default()
 }
 
-/// Returns the polling time of load thread `number`. A thread that sleeps has no counter, and polls
-/// nothing in vain.
+/// Returns the polling time of load thread `number`. It is 0 for a thread that sleeps, because such
+/// a thread has no counter.
 fn polled_us(all: &[AtomicU64], number: u32) -> i64 {
     let ns = all.get(number as usize).map_or(0, |counter| counter.load(Ordering::Relaxed));
     i64::try_from(ns / 1000).unwrap_or(i64::MAX)
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn all_load_threads_are_summed_and_those_with_the_least_numbers_are_named() {
+    fn all_load_threads_are_summed_and_those_with_the_lowest_numbers_are_named() {
         let (begin, begun) = channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Barrier::new(71));
         for number in (1_000..1_070).rev() {
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_thread_that_burns_is_seen_and_keeps_its_time_after_its_end() {
+    fn the_cpu_time_of_a_load_thread_is_read_and_kept_after_its_end() {
         let (end, ended) = channel::<()>();
         let (begin, begun) = channel::<()>();
         let burn = move || {

@@ -1,6 +1,7 @@
-//! All sources of counters: one trait, one list, and what sources share. [`Costly`] limits how often an
-//! expensive source is read: a reading that grows with the server (threads, files) must not cost more
-//! than its share of a core. A [`ProcFile`] is kept open and read again and again into one buffer.
+//! Defines the trait of all sources of counters, lists the sources, and holds what they share.
+//! [`Costly`] limits how often an expensive source is read, because a reading that grows with the
+//! server (threads, files) must not cost more than its share of a core. A [`ProcFile`] is kept open
+//! and read again and again into one buffer.
 
 mod cgroup;
 mod disk;
@@ -66,7 +67,7 @@ pub(crate) enum Moment {
     Tick,
     /// A window begins or ends, so everything is read.
     Boundary,
-    /// The load's connections are closed and sampling ends, so everything is read for the last time.
+    /// The load's connections are closed and sampling ends, so everything is read one last time.
     Last,
 }
 
@@ -105,7 +106,7 @@ impl Values {
     }
 }
 
-/// Something whose counters can be read.
+/// A source of counters.
 pub(crate) trait Source {
     /// Returns what is sampled, for the header of the counter file.
     fn about(&self) -> Map<String, Value>;
@@ -133,7 +134,8 @@ pub(crate) fn about<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Va
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// A reading waits this many times its own CPU cost before it is done again, which is 0.25 % of a core.
+/// A source is read again only after this many times the CPU time of its last reading. Readings
+/// therefore take at most 0.25 % of a core.
 const PAUSE_PER_COST: u32 = 400;
 
 /// A source whose readings grow with the server.
@@ -144,7 +146,8 @@ pub(crate) struct Costly<S> {
 }
 
 impl<S> Costly<S> {
-    /// Also keeps `at_least` between two readings.
+    /// Returns the source with a limit on its readings. They are also at least `at_least` apart,
+    /// except at the boundaries of a window.
     pub(crate) fn new(source: S, at_least: Duration) -> Self {
         Self { source, at_least, last: None }
     }
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cheap_reading_keeps_its_least_pause() {
+    fn a_cheap_reading_keeps_its_shortest_pause() {
         let start = Instant::now();
         let last = Some((start, Duration::ZERO));
         let costly = Costly { last, ..Costly::new(Clock, Duration::from_secs(9)) };

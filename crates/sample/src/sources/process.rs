@@ -1,6 +1,7 @@
-//! Counters of one process: its CPU clock, parsers for `/proc/<pid>/stat`, `status` and `io`, and the
-//! counters that sources `server` and `client` have in common: memory, threads and IO. CPU clocks of
-//! threads and processes are exact to the nanosecond, where `/proc` counts ticks of 10 ms.
+//! Reads the counters of one process from its CPU clock and from `/proc/<pid>/stat`, `status` and
+//! `io`. Sources `server` and `client` have the counters of memory, threads and IO in common. CPU
+//! clocks of threads and processes are exact to the nanosecond, whereas `/proc` counts ticks of 10
+//! ms.
 //!
 //! Keys, for the whole process: `rss_bytes` (what `ps` calls RSS), `rss_peak_bytes`, `vsz_bytes` and
 //! `threads`. `read_bytes` and `write_bytes` went to a block device. `write_bytes` is counted when page
@@ -28,11 +29,12 @@ pub(crate) struct ProcessStat {
     pub(crate) parent: u32,
     pub(crate) flags: u64,
     pub(crate) own: Used,
-    /// Used by children that have ended and were waited for, and by their children in turn.
+    /// What was used by children that have ended and were waited for, and by their children in
+    /// turn.
     pub(crate) ended: Used,
 }
 
-/// What was used up to now.
+/// The CPU time and page faults of a process up to now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) minor_faults: i64,
@@ -63,13 +65,13 @@ impl std::ops::AddAssign for Used {
 }
 
 impl ProcessStat {
-    /// Returns whether the process has ended and only waits for its parent to ask how.
+    /// Returns whether the process has ended, and is listed only until its parent waits for it.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Returns whether the parent has asked, and was given what the process had used. The process's own
-    /// counters may be zero already.
+    /// Returns whether the parent has waited for the process, and was given what the process had
+    /// used. The process's own counters may be zero already.
     pub(crate) fn is_given_away(&self) -> bool {
         matches!(self.state, 'X' | 'x')
     }
@@ -156,7 +158,7 @@ pub(crate) fn parse_switches(text: &str) -> Option<Switches> {
     })
 }
 
-/// Our key, and the kernel's in `/proc/<pid>/io`.
+/// Keys of the counters, each with the kernel's name in `/proc/<pid>/io`.
 const IO_KEYS: [(&str, &str); 6] = [
     ("read_bytes", "read_bytes"),
     ("write_bytes", "write_bytes"),
@@ -197,7 +199,8 @@ impl Footprint {
         memory.ok_or(Error::Gone { pid: self.pid })
     }
 
-    /// Reads and writes up to now, by our keys. There are none where they cannot be seen.
+    /// Returns reads and writes up to now, by the keys of the counters. There are none where they
+    /// cannot be seen.
     pub(crate) fn io(&mut self) -> Result<Vec<(&'static str, i64)>, Error> {
         let Some(io) = &mut self.io else { return Ok(Vec::new()) };
         let text = io.text().map_err(|error| gone(self.pid, error))?;

@@ -2,35 +2,35 @@
 //! in [`super::switches`].
 //!
 //! Keys: `cpu_us` is exact and includes all threads that ever were (the process' CPU clock).
-//! `cpu_user_us` and `cpu_kernel_us` are its split as the kernel sees it, in steps of a tick (10 ms).
-//! `minor_faults` and `major_faults` follow, and the keys of [`super::process`].
+//! `cpu_user_us` and `cpu_kernel_us` are its split as the kernel sees it, in steps of a tick (10
+//! ms). The other keys are `minor_faults`, `major_faults` and those of [`super::process`].
 //!
-//! Source `client` has the same keys for dbdyno's own process. That process holds the load client, the
-//! sampler and, where the database is embedded, the database too. The sampler's share is known from its
-//! own counter file. Here context switches are exact and include threads that have ended, because the
-//! kernel gives a process its own (getrusage).
+//! Source `client` has the same keys for dbdyno's own process. That process holds the load client,
+//! the sampler and, where the database is embedded, the database too. The sampler's share is known
+//! from its own counter file. The context switches of this source are exact and include threads
+//! that have ended, because the kernel tells a process its own (getrusage).
 //!
-//! A server may consist of many processes: a first one and its children, as in PostgreSQL. Then the keys
-//! of one process are summed. A child that has ended stays in the sums,
-//! because the kernel adds what it used to its parent. CPU and faults are added as `cutime`, `cstime`,
-//! `cminflt` and `cmajflt` (in steps of a tick of 10 ms, over all ended children together), and IO as
-//! the parent's own. So nothing that a child did is lost, except up to two ticks. A child that ends
-//! while the sum is made could be in neither. The sum is then made again, until at least a tenth of a
-//! second and eight tries are over. What is missing after that is in the next sample, and sums never
-//! fall. A child that has ended and was not waited for yet counts with everything but memory, because
-//! it has none any more.
+//! A server may consist of many processes: a first one and its children, as in PostgreSQL. Then the
+//! keys of one process are summed. A child that has ended stays in the sums, because the kernel
+//! adds what it used to its parent. CPU and faults are added as `cutime`, `cstime`, `cminflt` and
+//! `cmajflt` (in steps of a tick of 10 ms, over all ended children together), and IO as the
+//! parent's own. So nothing that a child did is lost, except up to two ticks. A child that ends
+//! while the sum is made could be counted neither on its own nor with its parent. The sum is then
+//! made again, until at least a tenth of a second and eight tries are over. What is missing after
+//! that is in the next sample, and sums never fall. A child that has ended and was not waited for
+//! yet counts with everything but memory, because it has none any more.
 //!
-//! `cpu_us` of all processes is read first and at once, in a few µs per process, before the files that
-//! take longer. It therefore belongs to the sample's time however many connections there are.
-//! `cpu_user_us` and `cpu_kernel_us` are whole ticks of each process. With many connections that have
-//! used a few ms each, they are far from adding up to it.
+//! `cpu_us` of all processes is read first and at once, in a few µs per process, before the files
+//! that take longer. It therefore belongs to the sample's time however many connections there are.
+//! `cpu_user_us` and `cpu_kernel_us` are whole ticks of each process. With many connections that
+//! have used a few ms each, their sum differs much from `cpu_us`.
 //!
 //! Memory cannot be summed, as the processes share most of it. `rss_bytes` is the private memory
-//! (RssAnon) of all, plus the largest shared memory (RssShmem) and the largest mapped files (RssFile)
-//! of one process. This is an estimate, too high by what children have in common with the first process
-//! since they were forked. `rss_peak_bytes` is the highest of these samples. Both are absent before
-//! Linux 4.5, which does not report these parts. `vsz_bytes` is that of the largest process, and
-//! `threads` the number over all.
+//! (RssAnon) of all, plus the largest shared memory (RssShmem) and the largest mapped files
+//! (RssFile) of one process. This is an estimate. It is too high by the private memory that
+//! children still share with the first process since they were forked. `rss_peak_bytes` is the
+//! highest value of all samples. Both are absent before Linux 4.5, which does not report these
+//! parts. `vsz_bytes` is that of the largest process, and `threads` the number over all.
 //!
 //! Children of children are not read while they live. PostgreSQL has none except programs that it runs
 //! for archiving.
@@ -100,8 +100,8 @@ impl Source for ServerSource {
 /// files of the others are opened again each time.
 const MAX_OPEN: usize = 100;
 
-/// How long a sum is made again and again while children end under it, and how many times at least. On
-/// a busy machine the first one may take as long.
+/// A sum is made again while children end during it, for this long and at least [`MIN_TRIES`]
+/// times. On a busy machine the first try may take as long as this.
 const PATIENCE: Duration = Duration::from_millis(100);
 const MIN_TRIES: u32 = 8;
 /// The pause before the sum is made again, because children that end together need a moment.
@@ -124,21 +124,24 @@ impl ServerTree {
         Ok(Self { pid, first, children_file, children: HashMap::new() })
     }
 
+    /// Returns the sums over all processes. CPU time is read first, so that it belongs to the time
+    /// of the sample.
     fn sum(&mut self) -> Result<TreeTotal, Error> {
         let cpu_us = self.undisturbed(Self::cpu_us)?;
         let sum = self.undisturbed(Self::files)?;
         Ok(TreeTotal { cpu_us, ..sum })
     }
 
-    /// Makes a sum over the children, again while some of them end under it.
+    /// Makes a sum over all processes, and makes it again if children end meanwhile.
     fn undisturbed<T>(&mut self, add: impl Fn(&mut Self, &[u32]) -> TreeSum<T>) -> Result<T, Error> {
         let began = Instant::now();
         let mut tries = 0;
         loop {
             tries += 1;
-            // The children are listed before the first process is read. A child that ends in between is
-            // in what the first process was given, and for a moment it may still be seen in addition to
-            // that. It would count twice, but is not listed any more then.
+            // The children are listed before the first process is read. A child that ends in
+            // between is in what the first process was given, and for a moment it may still be seen
+            // in addition to that. It would count twice, but it is not listed any more after the
+            // sum, and so the sum is made again.
             let pids = self.list()?;
             let (sum, is_whole) = add(self, &pids)?;
             let after = self.list()?;
@@ -159,9 +162,9 @@ impl ServerTree {
         Ok(pids)
     }
 
-    /// Returns the CPU time of the first process, of its children `pids` and of those that have ended.
-    /// The first process is read first. A child that ends in the meantime is then in neither, which is
-    /// noticed. In the other order it could be in both.
+    /// Returns the CPU time of the first process, of its children `pids` and of those that have
+    /// ended. The first process is read first. A child that ends in the meantime is then missing
+    /// from the sum, which is noticed. In the other order it could count twice.
     fn cpu_us(&mut self, pids: &[u32]) -> TreeSum<i64> {
         let (mut sum_us, stat) = self.first.cpu_us()?;
         sum_us += (stat.ended.user_ticks + stat.ended.kernel_ticks) * TICK_US;
@@ -230,7 +233,7 @@ pub(super) fn children_file(pid: u32) -> Result<ProcFile, Error> {
     ProcFile::open(format!("/proc/{pid}/task/{pid}/children"))
 }
 
-/// Reads that list.
+/// Parses the list in [`children_file`].
 pub(super) fn parse_children(text: &str) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
@@ -269,6 +272,7 @@ impl TreeTotal {
         Ok(stat)
     }
 
+    /// Adds private memory, and keeps the highest value of shared memory and of mapped files.
     fn add_parts(&mut self, parts: Option<MemoryParts>) {
         let Some(parts) = parts else {
             self.tells_parts = false;

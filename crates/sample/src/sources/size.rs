@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::{Source, Values, about};
 use crate::Error;
 
-/// A walk costs something, so it is done every 10 s, and at the boundaries of a window. The pause is
+/// A walk takes CPU time, so it is done every 10 s, and at the boundaries of a window. The pause is
 /// half a second less, so that a tick that comes a little early counts.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(9_500);
 

@@ -4,8 +4,9 @@
 //! answered in time is given up with its connection, and the next sample opens another one. The time of
 //! a sample is the middle between sending the query and having its answer.
 //!
-//! Some servers' sessions report what they did only when they end (PostgreSQL). There the last sample
-//! waits for the load's sessions, and says in `load_sessions` how many of them had not ended.
+//! Some servers' sessions report what they did only when they end (PostgreSQL). With such a server
+//! the last sample waits for the load's sessions to end, and says in `load_sessions` how many of
+//! them had not ended.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -37,8 +38,8 @@ pub(crate) struct Status {
     database_server: DatabaseServer,
     runtime: Runtime,
     session: Option<AnySession>,
-    /// Sessions of dbdyno that were there before the load's. It is `None` before the first reading, and
-    /// for servers that count at once.
+    /// Sessions of dbdyno that were there before the load's. It is `None` before the first reading,
+    /// and for servers whose counters are never behind.
     before: Option<i64>,
     was_read: bool,
 }
@@ -76,8 +77,8 @@ impl Status {
     }
 }
 
-/// Waits until there are no more sessions than `before`, and then until readings are later than that.
-/// The result is how many more are left.
+/// Waits until there are no more sessions than `before`, and then for the time by which the
+/// server's counters may be old. The result is how many more sessions are left.
 async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbError> {
     let started = Instant::now();
     loop {
@@ -95,7 +96,7 @@ async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbE
 
 /// Sends one status query on `session`. The session is connected first when there is none, and dropped
 /// when anything goes wrong.
-async fn ask(
+async fn query_status(
     database_server: &DatabaseServer,
     session: &mut Option<AnySession>,
 ) -> Result<(Instant, BTreeMap<String, i64>), DbError> {
@@ -117,7 +118,8 @@ impl Source for Status {
     fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let left = if moment == Moment::Last { self.await_sessions() } else { None };
         let Self { database_server, runtime, session, .. } = self;
-        let answer = runtime.block_on(async { timeout(ANSWER_LIMIT, ask(database_server, session)).await });
+        let answer =
+            runtime.block_on(async { timeout(ANSWER_LIMIT, query_status(database_server, session)).await });
         let (at, counters) = answer.map_err(|_| Error::StatusSlow { limit: ANSWER_LIMIT })??;
         values.replace(match database_server.capabilities.counts_as_the_product() {
             true => counters,

@@ -59,7 +59,7 @@ pub(crate) struct Scheduling {
     threads: HashMap<u32, ServerThread>,
     /// The last values of threads that have ended.
     ended: Scheduled,
-    /// Counts readings, to find threads that were not seen in the last one.
+    /// The number of readings so far, to find threads that the last one did not see.
     reading: u64,
 }
 
@@ -166,8 +166,8 @@ impl Scheduling {
         self.threads.insert(tid, ServerThread { files, last, reading: self.reading });
     }
 
-    /// Takes over what a known thread has done. Fewer switches than before are those of a new thread
-    /// with an old number.
+    /// Keeps the values of a thread. If it has fewer switches than before, it is a new thread that
+    /// has the number of an old one.
     fn keep(&mut self, tid: u32, now: Scheduled) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let (before, after) = (thread.last.switches, now.switches);
@@ -231,7 +231,7 @@ mod tests {
         let tid = is_ready.recv().unwrap();
         let with = scheduling.sum().unwrap();
         let threads = scheduling.threads.len();
-        // On a busy machine some sleeps are over before they begin, and are no switch.
+        // On a busy machine some sleeps are over before they begin, so the thread does not switch.
         assert!(with.switches.voluntary >= 500, "{with:?}");
         let own = parse_times(&fs::read_to_string("/proc/self/schedstat").unwrap()).unwrap();
         assert_eq!(with.run_delay_us().is_some(), own.cpu_us > 0, "{with:?}");

@@ -1,11 +1,11 @@
-//! Source `throttling`: for how long a CPU quota kept the client or the server off the CPUs. It comes
+//! Source `throttling`: how long a CPU quota kept the client or the server off the CPUs. It comes
 //! from `cpu.stat` of their control groups and of all parents, in version 1 and 2.
 //!
-//! Each group that counts throttling has these keys. `group-0.throttled_us` is added up over CPUs, and
-//! only when the throttling is over. `group-0.periods` are periods in which something of the group ran.
-//! `group-0.throttled_periods` are those of them that were throttled. The header has the groups in this
-//! order: their `name`, whether they hold for the `client`, the `server` or both, and the quota in
-//! CPUs.
+//! Each group that counts throttling has these keys. `group-0.throttled_us` is added up over CPUs,
+//! and only when the throttling is over. `group-0.periods` are periods in which something of the
+//! group ran. `group-0.throttled_periods` are the throttled ones among them. The header has the
+//! groups in this order: their `name`, whether they hold for the `client`, the `server` or both,
+//! and the quota in CPUs.
 
 use std::path::Path;
 
@@ -28,7 +28,8 @@ struct ThrottledGroup {
 
 impl Throttling {
     /// Returns the groups of this process and of the server's. The result is `None` where no group
-    /// counts. The outermost group does not count, and neither do groups whose CPUs are not controlled.
+    /// counts throttling. The outermost group does not count it, and neither do groups whose CPUs
+    /// are not controlled.
     pub(crate) fn of(server_pid: Option<u32>) -> Option<Self> {
         let root = Path::new("/");
         let client = control_groups(root, "self", "cpu");
