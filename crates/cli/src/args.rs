@@ -253,7 +253,7 @@ pub(crate) struct PlanArgs {
     pub(crate) resolved: bool,
 }
 
-/// Report on a run: the answer, and the details on request.
+/// Report on a run: the summary, and the details on request.
 ///
 /// Without further flags it prints what was compared, what makes figures invalid, and one table:
 /// the rate of each step, its ratio to the base with interval and verdict, p99 response times, and
@@ -388,7 +388,7 @@ pub(crate) enum ComparisonFormat {
 
 /// Show many runs of one plan in order, and when the rate or the p99 of a step changed.
 ///
-/// Each series, the rate or the p99 of a step of a variant, has one value a run. The largest shift
+/// Each series, the rate or the p99 of a step of a variant, has one value per run. The largest shift
 /// of its level is tested against shuffled series, and corrected over all series, so that noise
 /// rarely counts as a change. Runs must be comparable, as for `dbdyno compare`.
 #[derive(Debug, Parser)]

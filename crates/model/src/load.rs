@@ -23,7 +23,7 @@ with_defaults! {
         pub reconnect_wait_max: PlanDuration = PlanDuration::from_secs(5),
         /// The step fails when a lost connection is not open again after this time.
         pub reconnect_for: PlanDuration = PlanDuration::from_secs(60),
-        /// Logins a second before a step; as fast as they go when left out.
+        /// Logins per second before a step; as fast as they go when left out.
         #[schemars(range(min = 0.1, max = 1000000.0))]
         pub connect_rate_per_second: Option<f64> = None,
         /// Longest time for a connection to log in, and in a step to prepare its statements too.

@@ -129,7 +129,7 @@ pub enum Parity {
     /// Differences are reported before the run, as far as they can be predicted, and in the report.
     #[default]
     Warn,
-    /// Nothing is measured: at once when a difference can be predicted, else after each variant was
+    /// Nothing is measured: at once when a difference can be predicted, otherwise after each variant was
     /// started once.
     Refuse,
 }
@@ -153,7 +153,7 @@ with_defaults! {
         pub client_threads: Option<u32> = None,
         /// How load threads wait for answers: `"sleep"` until one wakes them, which costs the
         /// server CPU, or `"spin"`: ask for them without a pause, on CPUs that no server uses. When
-        /// left out, `"spin"` where `client_cpus` and `server_cpus` have none in common, else
+        /// left out, `"spin"` where `client_cpus` and `server_cpus` have none in common, otherwise
         /// `"sleep"`.
         pub client_wait: Option<ClientWait> = None,
         /// CPU time that each connection adds after each answer, e.g. `"2us"`: shows whether a
@@ -190,7 +190,7 @@ with_defaults! {
         pub rest: PlanDuration = PlanDuration::from_secs(0),
         /// Keep data directories after their cell (for a look at them); they are large.
         pub keep_data: bool = false,
-        /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the
+        /// Read counters of host, server and client once per second. Off: CPU, memory, disk and the
         /// server's own counters are not in the report, and no one sees whether the client was the
         /// limit; to show what sampling itself costs.
         pub sampling: bool = true,

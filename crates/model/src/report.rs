@@ -141,10 +141,10 @@ pub struct StepFigures {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
-    /// Operations a second.
+    /// Operations per second.
     #[default]
     Rate,
-    /// CPU time of the machine for an operation.
+    /// CPU time of the machine per operation.
     Cpu,
     /// KiB read for an operation.
     ReadKb,

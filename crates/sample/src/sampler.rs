@@ -143,7 +143,7 @@ impl Sampler {
                     // come before that event.
                     let _ = reader.thread.join();
                 }
-                Ok(Event::Opened { .. }) | Err(_) => self.warnings.push(silence(reader.name)),
+                Ok(Event::Opened { .. }) | Err(_) => self.warnings.push(silence(reader.name, limit)),
             }
         }
         match first_error {
@@ -163,7 +163,7 @@ impl Sampler {
         counters: &impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
     ) -> Result<(), Error> {
         let Ok(Event::Opened { headers, warnings }) = reader.events.recv_timeout(READER_LIMIT) else {
-            self.warnings.push(silence(reader.name));
+            self.warnings.push(silence(reader.name, READER_LIMIT));
             return Ok(());
         };
         self.warnings.extend(warnings);
@@ -183,10 +183,10 @@ impl Sampler {
 }
 
 /// Says that a reader did not answer in time.
-fn silence(reader: &str) -> String {
+fn silence(reader: &str, limit: Duration) -> String {
     format!(
         "the thread `{reader}` did not answer within {} s; its last samples are missing",
-        READER_LIMIT.as_secs()
+        limit.as_secs_f64()
     )
 }
 

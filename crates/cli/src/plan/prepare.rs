@@ -537,7 +537,7 @@ fn foreign_warning(variant: &str, database_server: &DatabaseServer) -> Option<St
     );
     let missing: Vec<&str> = foreign.missing.iter().map(|(name, _)| name.as_str()).collect();
     if !missing.is_empty() {
-        text.push_str(&format!("; asked, it has not: {}", missing.join(", ")));
+        text.push_str(&format!("; it says that it lacks {}", missing.join(", ")));
     }
     Some(text)
 }

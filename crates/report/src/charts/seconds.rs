@@ -53,7 +53,7 @@ const DEVICE: [(&str, SecondFigure<DeviceSecond>); 3] = [
     ("device, MiB/s read and written", |second| {
         Some((second.read_kib_per_second + second.written_kib_per_second) / KIB_PER_MIB)
     }),
-    ("device, ms a request", |second| second.await_ms),
+    ("device, ms per request", |second| second.await_ms),
     ("device, requests under way", |second| second.queue_depth),
 ];
 
@@ -95,7 +95,7 @@ fn of_kind(charts: &Charts<'_>, step: &StepFindings, kind: &str, id: &str) -> Op
         false => format!("{}, {kind}", step.name),
     };
     let each = match has_blocks(step) {
-        true if charts.has_all_blocks => " One line a block.",
+        true if charts.has_all_blocks => " One line per block.",
         true => " Of each variant the block of median rate.",
         false => "",
     };

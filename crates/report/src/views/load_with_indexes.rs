@@ -21,7 +21,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
         return Vec::new();
     };
     let title = format!("{} and {} as one rate", load.name, index.name);
-    let note = "Rows a second over both steps, as published load rates count them; the ratio is the geometric mean over the blocks.";
+    let note = "Rows per second over both steps, as published load rates count them; the ratio is the geometric mean over the blocks.";
     let heads = load.variants.iter().map(|variant| variant.variant.as_str());
     let mut table = Table::new(&title, note, ["figure"], heads);
     let all = || load.variants.iter().map(|variant| (variant, rates(load, index, &variant.variant)));

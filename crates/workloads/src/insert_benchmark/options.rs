@@ -36,7 +36,7 @@ with_defaults! {
         pub rows_per_commit: RowsPerCommit = RowsPerCommit::default(),
         /// Delete as many rows as are inserted from l.i1 on, so that tables keep their size.
         pub deletes: bool = true,
-        /// Delete rounds between two look-ups of the least id; 0 = only at a step's start.
+        /// Delete rounds between two look-ups of the lowest id; 0 = only at a step's start.
         pub resync_rounds: u32 = 1000,
         /// How the background writers of read-write steps are spread over time. Even by default;
         /// the original sends the statements of each second in one burst.
@@ -54,7 +54,7 @@ with_defaults! {
         /// Ids in the list of a point query.
         #[schemars(range(min = 1, max = 10_000))]
         pub points_per_query: u32 = 10,
-        /// Point queries between two look-ups of the greatest id.
+        /// Point queries between two look-ups of the highest id.
         #[schemars(range(min = 1))]
         pub max_id_every: u32 = 100,
         #[schemars(range(min = 1, max = 2_147_483_647))]
@@ -65,7 +65,7 @@ with_defaults! {
         pub customers: u32 = 100_000,
         #[schemars(range(min = 1, max = 2_147_483_647))]
         pub max_price: u32 = 500,
-        /// Least and greatest length of column `data`.
+        /// Lowest and highest length of column `data`.
         // The column is a varchar of 4000 characters.
         #[schemars(range(min = 0, max = 4_000))]
         pub data_length_min: u32 = 10,

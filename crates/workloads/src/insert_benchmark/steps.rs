@@ -106,7 +106,7 @@ impl StepOptions for InsertBenchmarkOptions {
                 let rows_per_commit = commit.read_write.min(rate);
                 let rows = (length.0.as_secs_f64() * f64::from(rate)).round() as u64;
                 let both = if self.deletes { "inserts and deletes" } else { "inserts" };
-                let detail = format!("{length} at {rate} {both}/s a client");
+                let detail = format!("{length} at {rate} {both}/s per client");
                 let estimate = StepEstimate::new(&format!("{prefix}{rate}"), &detail, length.0);
                 let part = part(kind, rows, rows_per_commit, self.deletes);
                 let mut step = step(estimate, ClientPart { rate: Some(rate), ..part });

@@ -88,7 +88,7 @@ with_defaults! {
         pub profile: OltpProfile = OltpProfile::Sysbench1,
         /// Type of `id` and `k`.
         pub id: IdType = IdType::Integer,
-        /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits
+        /// The lowest id of each table; above 2147483647 it proves that ids of more than 31 bits
         /// work.
         #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
         pub first_id: u64 = 1,

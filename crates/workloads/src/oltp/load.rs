@@ -320,7 +320,7 @@ fn wanted(setup: &OltpSetup) -> String {
 
 pub(crate) async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128> {
     let table = OltpSetup::table(number);
-    let looking = format!("looking for the greatest id of table {table}");
+    let looking = format!("looking for the highest id of table {table}");
     checks::number(session, &sql::greatest_id(&table), looking).await
 }
 

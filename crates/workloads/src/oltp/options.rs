@@ -53,7 +53,7 @@ with_defaults! {
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection sends its next operation.
         pub arrivals: OltpArrivals = OltpArrivals::Closed,
-        /// Operations a second of all connections together, for `arrivals = "constant"` and
+        /// Operations per second of all connections together, for `arrivals = "constant"` and
         /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
@@ -101,7 +101,7 @@ with_defaults! {
         pub delete_inserts: u32 = 1,
         /// No BEGIN and COMMIT around the statements of a transaction.
         pub skip_trx: bool = false,
-        /// All statements of a transaction use one table, as in the original before 1.0; else each
+        /// All statements of a transaction use one table, as in the original before 1.0; otherwise each
         /// group draws its own.
         pub one_table: bool = false,
         /// Ids are given out by the server; by the client when off.
@@ -115,7 +115,7 @@ with_defaults! {
         pub index_before_load: bool = false,
         /// Type of `id` and `k`.
         pub id: IdType = IdType::Integer,
-        /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits
+        /// The lowest id of each table; above 2147483647 it proves that ids of more than 31 bits
         /// work.
         #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
         pub first_id: u64 = 1,
@@ -151,7 +151,7 @@ with_defaults! {
         pub pareto_h: f64 = 0.2,
         #[schemars(range(min = 0.0, max = 100.0))]
         pub zipfian_exponent: f64 = 0.8,
-        /// `zipfian`: ranks are spread over the ids by a fixed permutation; else rank 1 is id 1.
+        /// `zipfian`: ranks are spread over the ids by a fixed permutation; otherwise rank 1 is id 1.
         pub zipfian_scrambled: bool = false,
         /// How the server is brought to rest between load and first test; until its state is quiet
         /// when left out. The original does not: a server that writes at a checkpoint then begins

@@ -97,7 +97,7 @@ with_defaults! {
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next transaction. pgbench's rates are `poisson`.
         pub arrivals: OltpArrivals = OltpArrivals::Closed,
-        /// Transactions a second of all connections together, for `arrivals = "constant"` and
+        /// Transactions per second of all connections together, for `arrivals = "constant"` and
         /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),

@@ -107,7 +107,7 @@ with_defaults! {
         /// deadlocks, lock waits and the like, and PostgreSQL's duplicate keys.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub ignore_errors: Option<Vec<ErrorCode>> = None,
-        /// The first event that fails ends the step, as in the original; else 100 in a row do.
+        /// The first event that fails ends the step, as in the original; otherwise 100 in a row do.
         pub strict: bool = false,
         /// `sysbench.opt.validate`. For the original's command line.
         #[serde(skip)]

@@ -30,8 +30,8 @@ fn a_plan_is_explained_without_running_it() {
     l.i1     800 rows in, as many out                   0.4 s
     l.i2     200 rows in, as many out                   0.2 s
     settle   cleanup and pause after l.i2               0.0 s
-    qr100    10s at 100 inserts and deletes/s a client   10 s
-    qp100    10s at 100 inserts and deletes/s a client   10 s
+    qr100    10s at 100 inserts and deletes/s per client   10 s
+    qp100    10s at 100 inserts and deletes/s per client   10 s
     verify   6 checks of 4,000 rows                     0.0 s
 
     time: about 84 s in all (steps with a fixed length and pauses are exact, the rest is an estimate)

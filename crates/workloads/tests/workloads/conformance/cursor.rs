@@ -13,7 +13,7 @@ fn recorded(options: &InsertBenchmarkOptions) -> Recorded {
     Recorded::new(options, mysql::capabilities("innodb", true))
 }
 
-/// Start of delete `number`, and whether the least id was looked up before it.
+/// Start of delete `number`, and whether the lowest id was looked up before it.
 fn delete(tasks: &mut Tasks<'_>, number: u64) -> (i64, bool) {
     let requests = tasks.send(1, "delete", number);
     let Some(Request::Query(sql)) = requests.last() else { panic!("{requests:?}") };

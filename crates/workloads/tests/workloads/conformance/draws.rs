@@ -80,7 +80,7 @@ fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_greatest_id() {
     tasks.send(1, "delete", 0);
     let all: Vec<i64> = (0..2000).flat_map(|number| ids(&tasks.text(1, "query", number))).collect();
     assert_eq!(all.len(), 20_000);
-    // One delete of 50 rows was made: the cursor is 50 above the least id.
+    // One delete of 50 rows was made: the cursor is 50 above the lowest id.
     assert_eq!(all.iter().min(), Some(&(base + 50)));
     assert_eq!(all.iter().max(), Some(&(base + 1049)));
     let mut tenths = [0_u32; 10];

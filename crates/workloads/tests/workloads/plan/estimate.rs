@@ -34,10 +34,10 @@ fn the_quickstart_takes_less_than_a_minute_and_little_disk() {
     l.i1 | 16,000 rows in, as many out | 6.8s
     l.i2 | 4,000 rows in, as many out | 3.0s
     settle | cleanup and pause after l.i2 | 1.0s
-    qr100 | 3s at 100 inserts and deletes/s a client | 3.0s
-    qp100 | 3s at 100 inserts and deletes/s a client | 3.0s
-    qr1000 | 3s at 1000 inserts and deletes/s a client | 3.0s
-    qp1000 | 3s at 1000 inserts and deletes/s a client | 3.0s
+    qr100 | 3s at 100 inserts and deletes/s per client | 3.0s
+    qp100 | 3s at 100 inserts and deletes/s per client | 3.0s
+    qr1000 | 3s at 1000 inserts and deletes/s per client | 3.0s
+    qp1000 | 3s at 1000 inserts and deletes/s per client | 3.0s
     verify | 8 checks of 300,000 rows | 720.0ms
     ");
 }
@@ -52,12 +52,12 @@ fn the_published_set_up_is_shown_step_by_step() {
     l.i1 | 64,000,000 rows in, as many out | 1056.0s
     l.i2 | 16,000,000 rows in, as many out | 480.0s
     settle | cleanup after l.i2, until quiet, 10m at most | 274.0s
-    qr100 | 30m at 100 inserts and deletes/s a client | 1800.0s
-    qp100 | 30m at 100 inserts and deletes/s a client | 1800.0s
-    qr500 | 30m at 500 inserts and deletes/s a client | 1800.0s
-    qp500 | 30m at 500 inserts and deletes/s a client | 1800.0s
-    qr1000 | 30m at 1000 inserts and deletes/s a client | 1800.0s
-    qp1000 | 30m at 1000 inserts and deletes/s a client | 1800.0s
+    qr100 | 30m at 100 inserts and deletes/s per client | 1800.0s
+    qp100 | 30m at 100 inserts and deletes/s per client | 1800.0s
+    qr500 | 30m at 500 inserts and deletes/s per client | 1800.0s
+    qp500 | 30m at 500 inserts and deletes/s per client | 1800.0s
+    qr1000 | 30m at 1000 inserts and deletes/s per client | 1800.0s
+    qp1000 | 30m at 1000 inserts and deletes/s per client | 1800.0s
     verify | 1 check of 40,000,000 rows | 12.0s
     ");
 }
