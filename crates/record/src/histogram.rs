@@ -1,9 +1,9 @@
-//! Reads and writes `histograms.hlog`, an HdrHistogram interval log of version 1.3 with one histogram
-//! per line.
+//! Reads and writes `histograms.hlog`, an HdrHistogram interval log of version 1.3 with one
+//! histogram per line.
 //!
-//! The log writer of the `hdrhistogram` crate prints times with three decimals and borrows its file for
-//! as long as it lives. The lines are therefore made here, and tested with the crate's reader. Only
-//! lines in the form in which they are made here are read.
+//! The `hdrhistogram` crate has a log writer, but it prints times with three decimals only and
+//! borrows its file for its whole life. The lines are therefore written here, and tested with the
+//! crate's reader. The reader here accepts only lines of exactly the form that is written here.
 
 use data_encoding::BASE64;
 use hdrhistogram::Histogram;
@@ -18,9 +18,9 @@ pub(crate) const HEADER: &str = "#[Histogram log format version 1.3]\n\
     #[Times are seconds since the step's barrier, values are microseconds]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// The message gives no details, because the bytes are not given to hdrhistogram's own reader. That
-/// reader would reserve as much memory as a number within the bytes says.
-const UNKNOWN: &str = "its bytes are no histogram as dbdyno writes it";
+/// Message for bytes that are not a histogram. It gives no details, because the bytes are not given
+/// to hdrhistogram's own reader, which would reserve as much memory as a number within them says.
+const MALFORMED: &str = "its bytes are no histogram as dbdyno writes it";
 
 /// The moment from which an operation's time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,15 +46,15 @@ impl Clock {
         }
     }
 
-    /// Returns the tag of the histogram of one operation kind: `<kind>/service`, `<kind>/response` or
+    /// Returns the tag for one operation kind's histogram: `<kind>/service`, `<kind>/response` or
     /// `<kind>/lag`.
     pub fn tag(self, kind: &str) -> String {
         format!("{kind}/{}", self.name())
     }
 }
 
-/// Returns the kind under which the times of one statement within operations of `kind` are recorded,
-/// such as `transaction:delete`.
+/// Returns the kind under which the times of one statement within operations of `kind` are
+/// recorded, such as `transaction:delete`.
 pub fn statement_kind(kind: &str, statement: &str) -> String {
     format!("{kind}:{statement}")
 }
@@ -74,8 +74,8 @@ pub struct HistogramSpan {
 }
 
 impl HistogramSpan {
-    /// Returns a span from a histogram in memory. It fails when the histogram cannot be serialised (a
-    /// count beyond 2^63).
+    /// Returns a span from a histogram in memory. It fails when the histogram cannot be serialised,
+    /// because a count is beyond 2^63.
     pub fn new(
         kind: &str,
         clock: Clock,
@@ -93,28 +93,31 @@ impl HistogramSpan {
         self.clock.tag(&self.kind)
     }
 
-    /// Returns the span's time and the stored form of its counts. Equal histograms have equal content.
+    /// Returns the span's time and the stored form of its counts. Equal histograms have equal
+    /// content.
     pub fn content(&self) -> (u64, u64, &[u8]) {
         (self.from_us, self.to_us, &self.compressed)
     }
 
-    /// Returns the unpacked histogram. Its values are in microseconds, and its range grows with what is
-    /// added to it. It fails when the bytes are no histogram of dbdyno's.
+    /// Returns the unpacked histogram. Its values are in microseconds, and its range grows with
+    /// what is added to it. The call fails when the bytes are not a histogram as dbdyno writes it.
     pub fn histogram(&self) -> Result<Histogram<u64>, Error> {
         let mut sum = Sum::default();
-        sum.add(&self.compressed).and_then(|()| sum.histogram()).ok_or_else(|| self.error(UNKNOWN.to_owned()))
+        sum.add(&self.compressed)
+            .and_then(|()| sum.histogram())
+            .ok_or_else(|| self.error(MALFORMED.to_owned()))
     }
 
-    /// Returns the histograms of `spans` added up without loss. The values are in microseconds, and the
-    /// range grows with what is added to it. The result is `None` for no span. It fails when the bytes
-    /// of one are no histogram of dbdyno's.
+    /// Returns the histograms of `spans` added up without loss. The values are in microseconds, and
+    /// the range grows with what is added to it. The result is `None` where there is no span. The
+    /// call fails when the bytes of a span are not a histogram as dbdyno writes it.
     pub fn sum<'a>(spans: impl Iterator<Item = &'a Self>) -> Result<Option<Histogram<u64>>, Error> {
         let (mut sum, mut last) = (Sum::default(), None);
         for span in spans {
-            sum.add(&span.compressed).ok_or_else(|| span.error(UNKNOWN.to_owned()))?;
+            sum.add(&span.compressed).ok_or_else(|| span.error(MALFORMED.to_owned()))?;
             last = Some(span);
         }
-        let whole = last.map(|last| sum.histogram().ok_or_else(|| last.error(UNKNOWN.to_owned())));
+        let whole = last.map(|last| sum.histogram().ok_or_else(|| last.error(MALFORMED.to_owned())));
         whole.transpose()
     }
 
@@ -123,8 +126,9 @@ impl HistogramSpan {
     }
 }
 
-/// Returns the histogram's stored form. Its range ends at its highest value, because its reader clears
-/// and walks the whole range. A range up to one hour takes 190 kB for a handful of values.
+/// Returns the histogram's stored form. The stored range ends at the highest value, because a
+/// reader clears and walks the whole range, and a range up to one hour takes 190 kB even for a
+/// handful of values.
 fn compress(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     let low = histogram.low();
     let high = histogram.max().max(low.saturating_mul(2));
@@ -200,15 +204,15 @@ fn parse_written(line: &[u8]) -> Option<HistogramSpan> {
 fn written_micros(text: &[u8]) -> Option<u64> {
     let (whole, decimals) = text.split_at_checked(text.len().checked_sub(7)?)?;
     let digits = |text: &[u8]| {
-        let number =
+        let append =
             |number: u64, digit: &u8| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'));
-        (1..=13).contains(&text.len()).then(|| text.iter().try_fold(0, number))?
+        (1..=13).contains(&text.len()).then(|| text.iter().try_fold(0, append))?
     };
     Some(digits(whole)? * 1_000_000 + digits(decimals.strip_prefix(b".")?)?)
 }
 
-/// Returns whether the histogram is as long as it says after its first four bytes. A truncated one
-/// is found in this way without unpacking it.
+/// Returns whether the histogram has the length that its second four bytes state. A truncated
+/// histogram is found in this way without unpacking it.
 fn is_whole(compressed: &[u8]) -> bool {
     let Some((head, payload)) = compressed.split_at_checked(8) else { return false };
     payload.len() as u64 == big_endian(&head[4..])
@@ -257,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_as_it_is_written_is_read_as_by_the_crates_reader(
+        fn a_written_line_is_read_as_the_crates_reader_reads_it(
             from_us in 0..10_000_000_000_000_000_u64,
             length_us in 0..10_000_000_000_u64,
             values in prop::collection::vec(0..3_600_000_000_u64, 0..20),

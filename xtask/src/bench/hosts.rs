@@ -1,8 +1,9 @@
-//! Starts the servers on which dbdyno and sysbench are compared, and runs both. Both use the same server.
+//! Starts servers on which dbdyno and sysbench are compared, and runs both clients. In one
+//! comparison both use the same server.
 //!
-//! The CPUs of this machine are divided between servers and clients, and the CPU time and memory of
-//! a client's process are measured. dbdyno runs a plan, and its figures are read from its report
-//! and its records.
+//! The CPUs of this machine are divided between the servers and the clients, and the CPU time and
+//! memory of a client's process are measured. dbdyno runs a plan, and its figures are read from its
+//! report and its records.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -25,7 +26,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::Setting;
 use crate::workspace::{self, cargo, output, run as run_command};
 
-/// Option files of MySQL's family and of PostgreSQL.
+/// Texts of the option files: the first is for MySQL's family, the second for PostgreSQL.
 pub(super) type Settings = [&'static str; 2];
 
 /// Settings that keep everything in memory, and let no commit wait for the disk, so that the client
@@ -51,8 +52,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) struct Host {
     /// Title for tables, such as `MariaDB 10.11.5`.
     pub(super) title: String,
-    /// Address of dbdyno's own database for a plan. The host has another one for sysbench.
+    /// Address of dbdyno's own database, for a plan.
     pub(super) address: String,
+    /// Address of sysbench's database, for a plan that uses sysbench's tables.
     pub(super) peer_address: String,
     /// Options that tell sysbench where to connect.
     options: Vec<String>,
@@ -152,8 +154,8 @@ impl Host {
         self.query(&[&format!("DROP DATABASE {OWN_DATABASE}")])
     }
 
-    /// Returns the server's CPU time since its start in µs, in the kernel's clock ticks (10 ms). It
-    /// covers the server's process and its children, running or ended.
+    /// Returns the server's CPU time since its start, in µs. The kernel counts it in clock ticks of
+    /// 10 ms. It covers the server's process and its children, running or ended.
     pub(super) fn cpu_us(&self) -> Result<f64> {
         let pid = self.server.pid();
         let all = std::fs::read_dir("/proc")?.flatten();
@@ -172,7 +174,7 @@ async fn send(address: &DatabaseAddress, statements: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The load that sysbench puts on.
+/// The load that sysbench puts on a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SysbenchLoad {
     pub(super) tables: u32,
@@ -182,22 +184,23 @@ pub(super) struct SysbenchLoad {
     pub(super) seconds: u32,
 }
 
-/// Returns the first line of `sysbench --version`.
+/// Returns the line of a page that names sysbench's version.
 pub(super) fn sysbench_version() -> Result<String> {
     let output = Command::new("sysbench").arg("--version").output();
     let output = output.context("sysbench cannot be run; install it: apt-get install sysbench")?;
     Ok(format!("peer: {} of Debian", String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// Returns a process's ticks from its line of /proc/PID/stat, if it is `pid` or a child of that.
-/// They are the sum of utime, stime, cutime and cstime, fields 14 to 17, with pid and ppid in
-/// fields 1 and 4 (proc_pid_stat(5)). The name before the last `)` may hold blanks.
+/// Returns a process's CPU time in clock ticks from its line of /proc/PID/stat, if the process is
+/// `pid` or a child of it. The time is the sum of utime, stime, cutime and cstime, which are fields
+/// 14 to 17. Fields 1 and 4 are pid and ppid (proc_pid_stat(5)). The name before the last `)` may
+/// hold blanks.
 fn ticks_of(stat: &str, pid: u32) -> Option<u64> {
     let (name, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let pid = pid.to_string();
-    let is_of_it = name.split(' ').next()? == pid || *fields.get(1)? == pid;
-    is_of_it.then(|| fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum())?
+    let is_counted = name.split(' ').next()? == pid || *fields.get(1)? == pid;
+    is_counted.then(|| fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum())?
 }
 
 /// Returns the name in `installed` that begins with `prefix` and has the highest last number.
@@ -265,11 +268,11 @@ pub(super) struct Ended {
 
 /// Runs a client to its end, without a limit on open files. A shell lifts the limit and then
 /// executes the program in its place.
-pub(super) fn ended(line: &Command) -> Result<Ended> {
-    let said = |line: &Command| format!("{:?}", line.get_program()).replace('"', "");
+pub(super) fn ended(client: &Command) -> Result<Ended> {
+    let program = |client: &Command| format!("{:?}", client.get_program()).replace('"', "");
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\" 2>&1", "sh"]);
-    command.arg(line.get_program()).args(line.get_args()).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.arg(client.get_program()).args(client.get_args()).stdin(Stdio::null()).stdout(Stdio::piped());
     let before = children_cpu_us()?;
     let mut child = command.spawn().context("sh cannot be run")?;
     let out = BufReader::new(child.stdout.take().context("its output is a pipe")?);
@@ -279,7 +282,7 @@ pub(super) fn ended(line: &Command) -> Result<Ended> {
     let mut peak_bytes = f64::NAN;
     let status = loop {
         // The kernel keeps the highest value itself, so only what comes after the last reading is
-        // missed. After its end the process has no memory, and the line is missing.
+        // missed. A process that has ended has no memory and no `VmHWM`, so the last value is kept.
         peak_bytes = resident_peak(child.id()).unwrap_or(peak_bytes);
         match child.try_wait()? {
             Some(status) => break status,
@@ -290,7 +293,7 @@ pub(super) fn ended(line: &Command) -> Result<Ended> {
     let lines = reader.join().ok().context("the reader of its output panicked")?;
     let ended = Ended { cpu_us, peak_bytes, lines };
     if !status.success() {
-        bail!("{} ended with {status}: {}", said(line), ended.text());
+        bail!("{} ended with {status}: {}", program(client), ended.text());
     }
     Ok(ended)
 }
@@ -313,7 +316,8 @@ impl Ended {
         self.lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the seconds between the first lines with these beginnings.
+    /// Returns the seconds from the first line that starts with `begin` to the first line that
+    /// starts with `end`.
     pub(super) fn seconds_between(&self, begin: &str, end: &str) -> Option<f64> {
         let at = |text: &str| self.lines.iter().find(|(_, line)| line.starts_with(text)).map(|(at, _)| *at);
         Some(at(end)?.checked_duration_since(at(begin)?)?.as_secs_f64())
@@ -344,7 +348,7 @@ pub(super) struct Ran {
     pub(super) peak_bytes: f64,
 }
 
-/// Builds an example of the drivers in release, and returns its path.
+/// Builds an example program of package `dbdyno-db` in release mode, and returns its path.
 pub(super) fn built_example(name: &str) -> Result<PathBuf> {
     let package = ["--package", "dbdyno-db"];
     run_command(cargo(&["build", "--locked", "--release", "--example", name]).args(package))?;
@@ -352,7 +356,7 @@ pub(super) fn built_example(name: &str) -> Result<PathBuf> {
 }
 
 /// Makes a plan of workload `oltp` on the server at `address`, with its client on the client's
-/// CPUs. `host` and `oltp` are lines of these sections.
+/// CPUs. `host` and `oltp` are lines for the sections `[host]` and `[workload.oltp]`.
 pub(super) fn plan_text(address: &str, host: &str, oltp: &str) -> String {
     let cpus = halves().1;
     let cpus = cpus.map_or_else(String::new, |cpus| format!("client_cpus = \"{}\"\n", cpu_list(Some(&cpus))));
@@ -386,7 +390,7 @@ impl Ran {
         }
     }
 
-    /// Returns a step as [`Ran::step`] does, valid or not. It is for a bench that judges the
+    /// Returns a step as [`Ran::step`] does, valid or not. This is for a bench that judges the
     /// figures itself.
     pub(super) fn any_step(&self, name: &str) -> Result<&Value> {
         let rows = self.report["observations"].as_array().context("the report has no observations")?;
@@ -409,7 +413,7 @@ pub(super) fn why(step: &Value) -> String {
     parts.filter(|part| !part.is_null()).map(Value::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the number at `pointer` (as `/metrics/client_cpu_us`) in a report.
+/// Returns the number at `pointer` (such as `/metrics/client_cpu_us`) in a report.
 pub(super) fn number(report: &Value, pointer: &str) -> Result<f64> {
     let value = report.pointer(pointer).and_then(Value::as_f64);
     value.with_context(|| format!("the report has no {pointer}"))
@@ -457,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_end_says_what_it_took_and_when_it_wrote_its_lines() {
+    fn an_ended_client_gives_its_lines_with_their_times_and_a_failed_one_is_an_error() {
         let mut line = Command::new("sh");
         let done = ended(line.args(["-c", "echo begun; echo ready >&2"])).unwrap();
         assert_eq!(done.text(), "begun\nready");
@@ -469,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_not_valid_or_not_there_is_no_figure() {
+    fn a_step_that_is_not_valid_or_a_figure_that_is_missing_is_an_error() {
         let row = json!({ "step": "a", "block": 1, "state": "failed", "metrics": { "rate": 7.5 } });
         let report = json!({ "observations": [{ "step": "a", "metrics": { "rate": 9 } }, row] });
         let ran = Ran { report, directory: PathBuf::new(), peak_bytes: 0.0 };

@@ -1,6 +1,7 @@
-//! Measures a server's state around and in a step. Its deferred work is read before and after, to
-//! find how much of it a step left to the steps after it. Where a server's memory has a limit, the
-//! figures are its own memory, the page cache of its files, and how often the limit was hit.
+//! Measures a server's state before, during and after a step. The server's deferred work is read
+//! before and after the step, to find how much of it the step left to later steps. Where a server's
+//! memory has a limit, the figures are its own memory, the page cache of its files, and how often
+//! the limit was hit.
 
 use crate::model::{
     Code, DeferredLevel, DeferredWork, GroupMemory, StepFindings, StepRun, Warning, WorkLeft,
@@ -9,8 +10,9 @@ use crate::model::{
 use crate::window::WindowSummary;
 use crate::window::counters::{Counters, at_end, greatest};
 
-/// An idle server's levels grow too. Growth in bytes up to this is not reported.
+/// Growth up to which a level in bytes is not reported. An idle server's levels grow too.
 const MIN_BYTES: i64 = 1 << 20;
+/// Growth up to which a level that is a count is not reported.
 const MIN_COUNT: i64 = 1_000;
 /// Smallest reported growth of a level in bytes, as a share of what was written. A smaller growth
 /// hardly slows later steps.
@@ -69,7 +71,8 @@ impl DeferredWork {
     }
 }
 
-/// Reads the two samples in the counter file `deferred_work`; `None` for a step without both.
+/// Reads the two samples in the counter file `deferred_work`. The result is `None` for a step that
+/// lacks one of them.
 pub(crate) fn deferred_work(counters: &Counters) -> Option<DeferredWork> {
     let series = counters.get("deferred_work").filter(|series| series.len() > 1)?;
     let level = |name: &str| {
@@ -86,8 +89,8 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One warning per variant that names the steps which left more deferred work to the steps after
-/// them than they had found. Those with the most come first.
+/// Returns one warning per variant. It names the steps that left more deferred work to later steps
+/// than they had found, the ones with the most first.
 pub(crate) fn deferred_work_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
@@ -97,17 +100,17 @@ pub(crate) fn deferred_work_warnings(workloads: &[WorkloadFindings]) -> Vec<Warn
 }
 
 fn warning(steps: &[StepFindings], variant: &str) -> Option<Warning> {
-    let of_step = |(number, step): (usize, &StepFindings)| {
+    let of_step = |(index, step): (usize, &StepFindings)| {
         let left = step.runs_of(variant).iter().filter_map(|run| {
-            // A cell's last step has no later step to leave it to.
-            let mut later = steps[number + 1..].iter();
+            // A cell's last step has no later step to leave work to.
+            let mut later = steps[index + 1..].iter();
             let (to, next) = later.find_map(|later| {
                 let next = later.runs_of(variant).iter().find(|next| next.block == run.block)?;
                 Some((later.name.as_str(), next))
             })?;
             let deferred_work = run.deferred_work.as_ref()?.left_to(next);
             let level = deferred_work.worst()?;
-            Some(((level.is_bytes(), level.more()), left(&deferred_work, level, (&step.name, to))))
+            Some(((level.is_bytes(), level.more()), work_left(&deferred_work, level, (&step.name, to))))
         });
         left.max_by_key(|(size, _)| *size)
     };
@@ -122,7 +125,7 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<Warning> {
     Some(warning.with_some("more", Some(more).filter(|more| *more > 0)))
 }
 
-fn left(deferred_work: &DeferredWork, level: &DeferredLevel, (from, to): (&str, &str)) -> WorkLeft {
+fn work_left(deferred_work: &DeferredWork, level: &DeferredLevel, (from, to): (&str, &str)) -> WorkLeft {
     WorkLeft {
         level: level.name.clone(),
         more: level.more(),
@@ -133,8 +136,8 @@ fn left(deferred_work: &DeferredWork, level: &DeferredLevel, (from, to): (&str, 
     }
 }
 
-/// Memory of the server's control group in the step; `None` where the server has no control group
-/// of its own.
+/// Returns the memory of the server's control group in the step, or `None` where the server has no
+/// control group of its own.
 pub(crate) fn group_memory(step: &WindowSummary<'_>) -> Option<GroupMemory> {
     const SOURCE: &str = "cgroup";
     step.counters.get(SOURCE)?;
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_alone_says_nothing_and_what_is_not_seen_is_not_written() {
+    fn one_sample_gives_no_deferred_work_and_no_disk_counters_give_no_written_bytes() {
         assert_eq!(deferred_work(&series("deferred_work", &["dirty_bytes"], &[(0, vec![1])])), None);
         let mut unseen = counters(2_000_000, 5);
         unseen.remove("disk");
@@ -201,7 +204,8 @@ mod tests {
         assert!(worst(5_000_000, 10_000_000).is_some());
     }
 
-    /// `l.i0` and `qr100` of `a`, each with its dirty pages before and after.
+    /// Returns step `l.i0`, and `qr100` where `queries` is given. A pair holds the dirty bytes
+    /// before and after the step.
     fn two_steps(load: (i64, i64), queries: Option<(i64, i64)>) -> Vec<StepRecord> {
         let with = |mut step: StepRecord, (before, after): (i64, i64)| {
             step.counters = counters(after, 1_024_000_000);
@@ -240,19 +244,19 @@ mod tests {
     #[test]
     fn what_was_gone_before_the_next_step_was_not_left_to_it() {
         let steps = |found| two_steps((1_000_000, 513_000_000), Some((found, found)));
-        // The work was restored, or done by the cleanup.
+        // A restore removed the work, or the cleanup did the work.
         assert_eq!(reported(vec![cell(1, "a", steps(100_000))]), None);
         assert_eq!(reported(vec![cell(1, "a", steps(2_000_000))]), None, "little is left");
         let some = reported(vec![cell(1, "a", steps(257_000_000))]).unwrap();
         assert!(some.contains(r#""more":256000000,"share":0.25,"#), "{some}");
     }
 
-    fn of(counters: &Counters) -> Option<GroupMemory> {
+    fn group_memory_of(counters: &Counters) -> Option<GroupMemory> {
         group_memory(&summary(&with_counters(counters)))
     }
 
     #[test]
-    fn levels_are_of_the_windows_end_and_hits_of_its_time() {
+    fn levels_are_read_at_the_windows_end_and_hits_are_a_rate_over_the_window() {
         let keys = ["memory_bytes", "anonymous_bytes", "file_bytes", "dirty_bytes", "limit_hits"];
         let samples = [
             (0, vec![90, 60, 30, 1, 10]),
@@ -266,11 +270,11 @@ mod tests {
             dirty_bytes: Some(2),
             limit_hits_per_second: Some(20.0), // 50 in 2.5 s
         };
-        assert_eq!(of(&series("cgroup", &keys, &samples)), Some(expected));
+        assert_eq!(group_memory_of(&series("cgroup", &keys, &samples)), Some(expected));
     }
 
     #[test]
-    fn a_server_without_a_limit_has_none() {
-        assert_eq!(of(&Counters::new()), None);
+    fn a_server_without_a_memory_limit_has_no_group_memory() {
+        assert_eq!(group_memory_of(&Counters::new()), None);
     }
 }

@@ -1,5 +1,5 @@
 //! Types for what a comparison says: the ratio of two rates or times, what several blocks say about
-//! it, the verdict, and any reason for being undecided other than the scatter of its blocks.
+//! it, the verdict, and the reason for an undecided verdict where more blocks cannot decide it.
 
 use serde::Serialize;
 
@@ -23,9 +23,9 @@ pub enum Verdict {
     Slower,
     /// The blocks show that the ratio is within the margin.
     Same,
-    /// The variant did not keep the background rate that the base kept. Its rate is not slower, but
-    /// it had fewer concurrent writes. The verdict is also given where the variant did not keep the
-    /// schedule of an open loop that the base kept.
+    /// The variant did not keep the background rate that the base kept. Its own rate is faster or
+    /// the same, but was measured with fewer concurrent writes. The verdict is also given where the
+    /// variant did not keep the schedule of an open loop that the base kept.
     Missed,
     /// The plan sets the rate, and both kept it. Response times can show a difference; rates
     /// cannot.
@@ -56,7 +56,8 @@ impl Verdict {
 }
 
 impl Verdict {
-    /// Turns the verdict on a rate into the verdict on a time, of which more is worse.
+    /// Turns the verdict on a rate into the verdict on a time. A longer time is slower, so
+    /// `Faster` and `Slower` change places.
     pub(crate) fn of_time(self) -> Self {
         match self {
             Self::Faster => Self::Slower,
@@ -88,7 +89,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Returns the name that tables for programs have for the bound.
+    /// Returns the bound's name in the machine-readable reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::MoreThan => "more_than",
@@ -97,8 +98,8 @@ impl Bound {
         }
     }
 
-    /// Returns the bound of a mean over ratios of which some have these bounds, or `None` where
-    /// none has one.
+    /// Returns the bound of a mean of ratios from the bounds that some of them have, or `None`
+    /// where none has one.
     pub fn of_all(bounds: impl IntoIterator<Item = Self>) -> Option<Self> {
         bounds.into_iter().reduce(|all, next| if all == next { all } else { Self::Both })
     }
@@ -117,6 +118,7 @@ pub struct Inference {
     /// Probability of so small a difference if the true one were as large as the margin (two
     /// one-sided tests).
     pub p_same: f64,
+    /// `p_same`, adjusted as `q_difference` is.
     pub q_same: f64,
     /// The ratio lies within the margin, so that no difference is reported whatever its p value.
     #[serde(skip)]
@@ -136,7 +138,8 @@ pub struct Paired {
     pub robust_value: f64,
     pub robust_interval: Interval,
     pub robust_confidence: f64,
-    /// Smallest ratio above 1 that gets its verdict from this number of blocks in 80 % of studies.
+    /// Smallest ratio above 1 for which a study with this number of blocks reports a difference in
+    /// 80 % of cases.
     pub detectable_ratio: f64,
     /// Number of blocks that show a difference of twice the margin in 80 % of studies; `None` for
     /// more than 1,000. It is not given for a difference as large as the margin: half of all
@@ -177,7 +180,7 @@ pub struct Decided {
     pub blocks: u32,
 }
 
-/// What one factor does to a step's rate, or two factors together.
+/// The effect of one factor on a step's rate, or the interaction of two factors.
 #[derive(Debug, Clone, Serialize)]
 pub struct Effect {
     /// Name of the effect: `binlog: on against off`, `binlog on × doublewrite off`.
@@ -191,22 +194,23 @@ pub struct Effect {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<u32>,
     /// The effect's variants that did not keep the step's background rate, where others of them
-    /// did. Their rates had fewer concurrent writes, and the verdict is at best undecided.
+    /// did. Their rates were measured with fewer concurrent writes, and the verdict is at best
+    /// undecided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<String>,
     pub verdict: Option<Verdict>,
 }
 
-/// A reason for being undecided that more blocks cannot remove. A new reason needs a variant here,
-/// a rule in `compare/verdicts.rs` and words in the report's `words.rs`.
+/// A reason for being undecided that more blocks cannot remove. A new reason needs an entry here, a
+/// rule in `compare/verdicts.rs` and words in the report's `words.rs`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Undecided {
     /// One of the two times is shorter than the records' clock resolves, so that no ratio is
     /// formed.
     BelowClock,
-    /// A window of one of the two holds too few operations. The figures are those of the window
-    /// with the fewest.
+    /// A window of the base or of the variant holds too few operations. The figures are those of
+    /// the window with the fewest.
     TooFewOperations(TooFewOperations),
     /// Other programs took so much CPU time that they may explain the difference.
     ForeignLoad(ForeignLoad),

@@ -1,6 +1,7 @@
-//! Warns about the host. Others may have taken a share of a step's CPU time or of its device's
-//! reads. The CPU times of server, client and the rest may not add up to the host's. During a cell
-//! or before it, the machine's time of day may have been set, or the machine may have slept.
+//! Warns when the host disturbed a measurement. Other programs, or a hypervisor, may have taken CPU
+//! time from a step, and other programs may have read from its device. Load threads may have waited
+//! for a CPU. The CPU times of all processes may not add up to the host's. During a cell or before
+//! it, the machine's time of day may have been set, or the machine may have slept.
 //!
 //! dbdyno measures with a monotonic clock, so its figures stay right when the time of day is set.
 //! Times in records, in logs and in the server itself do not, and a machine that slept has cold
@@ -16,8 +17,8 @@ use crate::metrics::HostCheck;
 use crate::model::steps::{judged_runs, worst};
 use crate::model::{Code, StepRun, Warning, WorkloadFindings};
 
-/// Smallest rate of others' reads that is reported, in MiB per second. A lower one does not hold up
-/// any device.
+/// Lowest reported rate at which other programs read, in MiB per second. A lower rate does not hold
+/// up any device.
 const MIN_READS_MIB_PER_SECOND: f64 = 1.0;
 
 /// The warning's code, the share from which a step is reported, and the function that returns the
@@ -31,13 +32,13 @@ const SHARE_CHECKS: [ShareCheck; 4] = [
         let is_noticed = share * run.metrics.rmbps? >= MIN_READS_MIB_PER_SECOND;
         Some(if is_noticed { share } else { 0.0 })
     }),
-    // This is the share of all CPUs' time that a hypervisor gave to others. The limit is half of
-    // the margin within which rates count as the same by default.
+    // This is the share of all CPUs' time that a hypervisor gave to other machines. The limit is
+    // half of the default margin, within which two rates count as the same.
     (Code::Steal, 0.01, |run| run.cost.host_steal_share),
-    // This is the share of the window for which load threads waited for a CPU. Answers waited with
-    // them, and the server seems slower than it is.
+    // This is the share of the window for which load threads waited for a CPU. The answers waited
+    // too, so the server seems slower than it is.
     (Code::ClientWait, 0.02, |run| run.cost.load_thread_wait_share),
-    // This is the share of the CPU time that server or client could have had and that others took.
+    // Other programs took this share of the CPU time that server and client could have had.
     (Code::ForeignCpu, 0.02, |run| run.cost.foreign_cpu_share),
 ];
 
@@ -59,14 +60,14 @@ pub(crate) fn host_check_warning(workloads: &[WorkloadFindings]) -> Option<Warni
     Some(Warning::new(code).at(place).with("share", share(worst)).with("runs", broken.len()))
 }
 
-/// Smallest reported step of a clock, in seconds. Time servers correct less than 128 ms without a
-/// step, and both clocks are read within a millisecond.
+/// Smallest reported step of a clock, in seconds. A clock that follows a time server is not stepped
+/// for errors below 128 ms, and both clocks are read within a millisecond.
 const MIN_STEP_SECONDS: f64 = 0.1;
 
 /// The time of day and the run's own clock, in seconds.
 type Clocks = (f64, f64);
 
-/// Warns of steps of a clock, with the largest step and the number of cells that have one.
+/// Warns of clock steps, with the largest one and the number of cells in which a clock stepped.
 pub(crate) fn clock_step_warning(run: &Run) -> Option<Warning> {
     let mut before: Option<Clocks> = None;
     let mut steps: Vec<(f64, &CellId)> = Vec::new();
@@ -74,7 +75,8 @@ pub(crate) fn clock_step_warning(run: &Run) -> Option<Warning> {
         let (at, cell, elapsed_us) = match event {
             RunEvent::CellStarted { at, cell, elapsed_us } => (at, cell, elapsed_us),
             RunEvent::CellEnded { at, cell, elapsed_us, .. } => (at, cell, elapsed_us),
-            // The run's clock stands still while the run is stopped, and each machine has its own.
+            // The run's clock stands still while the run is stopped, and the next block of a fleet
+            // may come from another machine, which has its own clocks.
             RunEvent::Started { .. } | RunEvent::BlockMeasured { .. } => {
                 before = None;
                 continue;
@@ -111,12 +113,12 @@ mod tests {
     const MIB: i64 = 1 << 20;
 
     /// Makes the counters of a source that read `mib` MiB in 2 s.
-    fn read(source: &str, mib: i64) -> Counters {
+    fn read_bytes(source: &str, mib: i64) -> Counters {
         series(source, &["read_bytes"], &[(0, vec![0]), (2_000_000, vec![mib * MIB])])
     }
 
-    /// Returns the warning for a step of 2 s on a host with 4 CPUs, of whose time `stolen_us` was
-    /// stolen.
+    /// Returns the warning for a step of 2 s on a host with 4 CPUs, where the hypervisor stole
+    /// `stolen_us` of CPU time.
     fn steal_warning(stolen_us: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         step.counters.extend(series(
@@ -161,8 +163,8 @@ mod tests {
     /// Returns the warning for a step of 2 s in which the device and the server read this many MiB.
     fn other_reads_warning(device_mib: i64, server_mib: i64) -> Option<String> {
         let mut step = query_step(500, 200);
-        step.counters.extend(read("disk", device_mib));
-        step.counters.extend(read("server", server_mib));
+        step.counters.extend(read_bytes("disk", device_mib));
+        step.counters.extend(read_bytes("server", server_mib));
         let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
         run.manifest.variants[0].driver = "mysql".to_owned();
         texts(&analyse(&run)).into_iter().find(|warning| warning.starts_with("other-reads"))
@@ -215,7 +217,7 @@ mod tests {
         ]
     }
 
-    fn reported_of(events: Vec<RunEvent>) -> Option<String> {
+    fn warning_of_events(events: Vec<RunEvent>) -> Option<String> {
         let mut run = run(&["a"], 1, Vec::new());
         run.events = events;
         clock_step_warning(&run).as_ref().map(shown)
@@ -223,7 +225,7 @@ mod tests {
 
     /// Returns the warning for these errors of the time of day at the start and end of each cell.
     fn clock_steps_reported(off_ms: &[[i64; 2]]) -> Option<String> {
-        reported_of((1..).zip(off_ms).flat_map(|(block, off)| cell_events(block, *off)).collect())
+        warning_of_events((1..).zip(off_ms).flat_map(|(block, off)| cell_events(block, *off)).collect())
     }
 
     #[test]
@@ -235,11 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_day_that_was_set_between_cells_is_reported_but_not_while_the_run_was_stopped() {
+    fn a_time_of_day_set_between_cells_is_reported_unless_the_run_was_stopped_then() {
         assert_snapshot!(clock_steps_reported(&[[0, 0], [-7_000, -7_000]]).unwrap(), @"clock-set-back [block 2 a insert-benchmark] seconds: 7.0");
         let resumed =
             RunEvent::Started { at: String::new(), resumed: true, tool: dbdyno_record::ToolInfo::default() };
         let events = [&cell_events(1, [0, 0])[..], &[resumed], &cell_events(2, [90_000, 90_000])].concat();
-        assert_eq!(reported_of(events), None);
+        assert_eq!(warning_of_events(events), None);
     }
 }

@@ -30,6 +30,7 @@ pub(super) enum PostgresServerError {
     /// The server gave the reason for ending the session.
     #[error("server said: {}", .0.message)]
     Ended(Report),
+    /// A COPY was used in a way that the session cannot serve. The text says how.
     #[error("{0}")]
     Copy(&'static str),
 }
@@ -117,7 +118,7 @@ pub(super) fn affected(tag: &[u8]) -> u64 {
     count.and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// States whose class differs from their group's, sorted. The names are from the appendix
+/// SQLSTATEs whose class differs from their group's, sorted. The names are from the appendix
 /// "PostgreSQL Error Codes" in its documentation.
 const STATES: &[(&str, Class)] = &[
     ("25P03", Lost),    // idle_in_transaction_session_timeout
@@ -135,7 +136,7 @@ const STATES: &[(&str, Class)] = &[
     ("57P05", Lost),    // idle_session_timeout
 ];
 
-/// Groups of states by their first two characters, sorted. A group that is missing here is
+/// Groups of SQLSTATEs by their first two characters, sorted. A group that is missing here is
 /// [`Class::Refused`].
 const GROUPS: &[(&str, Class)] = &[
     ("08", Lost),  // connection exception
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_statement_is_explained_by_a_pooler() {
+    fn the_advice_for_a_lost_statement_names_the_ways_around_a_pooler() {
         for state in ["42P05", "26000"] {
             let fault = PostgresFault::Server(PostgresServerError::Reported(report(state, false)))
                 .into_error("EXECUTE on /run/a");

@@ -1,7 +1,7 @@
 //! Defines the trait of all sources of counters, lists the sources, and holds what they share.
-//! [`Costly`] limits how often an expensive source is read, because a reading that grows with the
-//! server (threads, files) must not cost more than its share of a core. A [`ProcFile`] is kept open
-//! and read again and again into one buffer.
+//! [`Costly`] limits how often an expensive source is read, because a reading whose cost grows with
+//! the server (threads, files) must not take more than its share of a core. A [`ProcFile`] is kept
+//! open and read again and again into one buffer.
 
 mod cgroup;
 mod disk;
@@ -43,7 +43,7 @@ pub(crate) use self::status::Status;
 pub(crate) use self::switches::{Members, Scheduling};
 pub(crate) use self::throttling::Throttling;
 
-/// Every source: its name, which is also its counter file's, and what it counts.
+/// Names of all sources, each with what the source counts. Its counter file has the same name.
 pub const ALL: &[(&str, &str)] = &[
     ("host", "CPU time of the whole machine, context switches, pressure"),
     ("server", "CPU time, memory and IO of the server's process"),
@@ -111,14 +111,14 @@ pub(crate) trait Source {
     /// Returns what is sampled, for the header of the counter file.
     fn about(&self) -> Map<String, Value>;
 
-    /// Reads the counters into `values`. This is for a source that reads them at any moment. Others
-    /// have their own [`Self::read`].
+    /// Reads the counters into `values`. A source implements either this method or [`Self::read`],
+    /// which also lets it skip a moment or say when it read them.
     fn fill(&mut self, _values: &mut Values) -> Result<(), Error> {
         unreachable!("a source reads its counters in `fill` or in `read`")
     }
 
-    /// Reads the counters into `values`. The result is when it read them, or `None` when nothing was
-    /// due.
+    /// Reads the counters into `values`. The result is when it read them, or `None` when nothing
+    /// was due.
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
         self.fill(values)?;
@@ -138,7 +138,7 @@ pub(crate) fn about<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Va
 /// therefore take at most 0.25 % of a core.
 const PAUSE_PER_COST: u32 = 400;
 
-/// A source whose readings grow with the server.
+/// A source whose readings cost more for a larger server.
 pub(crate) struct Costly<S> {
     source: S,
     at_least: Duration,
@@ -183,8 +183,8 @@ impl<S: Source> Source for Costly<S> {
 }
 
 /// An open file whose text the kernel writes again at each reading. A file that was opened for a
-/// process stays bound to that process. After the end of the process it fails, even when the process
-/// number has been given to another one.
+/// process stays bound to that process. A reading after the end of the process fails, even when the
+/// process number has been given to another one.
 #[derive(Debug)]
 pub(crate) struct ProcFile {
     path: PathBuf,
@@ -201,15 +201,15 @@ impl ProcFile {
         }
     }
 
-    /// Returns the file's text as it is now. Names of processes may hold any bytes, so those that are
-    /// not UTF-8 are replaced.
+    /// Returns the file's text as it is now. Names of processes may hold any bytes, so those that
+    /// are not UTF-8 are replaced.
     pub(crate) fn text(&mut self) -> Result<Cow<'_, str>, Error> {
         let length = self.fill().map_err(|source| Error::Unreadable { path: self.path.clone(), source })?;
         Ok(String::from_utf8_lossy(&self.buffer[..length]))
     }
 
-    /// Returns what `parse` makes of the text. If it returns nothing, the error says that `missing` was
-    /// not found.
+    /// Returns what `parse` makes of the text. If it returns nothing, the error says that `missing`
+    /// was not found.
     pub(crate) fn parsed<T>(
         &mut self,
         missing: &'static str,

@@ -1,6 +1,7 @@
-//! Compares what was answered and changed with what must be. Decimal numbers in an answer may be
-//! rounded, and all else is exact. Each answer gets a digest, and answers at scale factor 1 are
-//! compared with the published ones.
+//! Checks the results of dbt3's steps: each query has an answer, each refresh function changed the
+//! rows that it must, and each table has its number of rows. Answers at scale factor 1 are compared
+//! with the published ones, and each answer gets a digest. Decimal numbers in an answer may be
+//! rounded, and all else must be equal.
 
 use std::time::Instant;
 
@@ -15,8 +16,8 @@ use crate::dbt3::schema::Dbt3Table;
 use crate::dbt3::steps::Dbt3Operation;
 use crate::dbt3::tasks::Executed;
 
-/// Checks the executions of a step: rows that refresh functions changed, and answers where some are
-/// published.
+/// Checks the executions of a step: the rows that refresh functions changed, and the answers if
+/// they are published.
 pub(crate) fn executions(ledger: &[Executed], are_published: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     for executed in ledger.iter().filter(|executed| !executed.execution.cut_off) {
@@ -42,7 +43,8 @@ pub(crate) fn refused(step: &str, scripts: &[Vec<Dbt3Operation>], ledger: &[Exec
     (due > ledger.len()).then(|| Check { table: step.to_owned(), parts: parts(), duration_us: 0 })
 }
 
-/// Counts the rows of all tables. Refresh functions insert as many rows as they delete.
+/// Counts the rows of all tables. Refresh functions insert as many rows as they delete, so a table
+/// has as many rows after them as after the load.
 pub(crate) async fn row_counts(setup: &Dbt3Setup, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     for table in Dbt3Table::ALL {
@@ -54,18 +56,19 @@ pub(crate) async fn row_counts(setup: &Dbt3Setup, session: &mut AnySession) -> R
     Ok(checks)
 }
 
-/// Rows of an answer that are kept with its digest.
+/// Number of an answer's rows that are kept with its digest.
 const SAMPLE_ROWS: usize = 20;
-/// Tolerance for published decimal numbers, which have two places.
-const HALF_A_CENT: f64 = 0.005_1;
-/// Tolerance for q17. Its published answer is 3 cents from what all products answer. The
-/// specification allows 1 % of the answer.
-const OF_Q17: f64 = 0.05;
-/// The highest weight of a row in a digest. The lowest is 1.
-const WEIGHTS: u64 = 1000;
+/// Tolerance for published decimal numbers, which are rounded to two places.
+const DECIMAL_TOLERANCE: f64 = 0.005_1;
+/// Tolerance for q17, whose published answer differs by 3 cents from the answer of all products.
+/// The specification allows a difference of 1 %.
+const Q17_TOLERANCE: f64 = 0.05;
+/// The highest weight of a row in a digest's sums. The lowest is 1. Rows have different weights so
+/// that a digest changes when two rows exchange their values.
+const MAX_WEIGHT: u64 = 1000;
 
-/// Returns which columns of query `number` hold decimal numbers, which each product rounds in its own
-/// way. All others are exact: texts, whole numbers, dates.
+/// Returns the columns of query `number` that hold decimal numbers. Each product rounds these in
+/// its own way. All other columns are exact: texts, whole numbers, dates.
 pub(crate) const fn decimals(number: u8) -> &'static [usize] {
     match number {
         1 => &[2, 3, 4, 5, 6, 7, 8],
@@ -80,7 +83,7 @@ pub(crate) const fn decimals(number: u8) -> &'static [usize] {
     }
 }
 
-/// A row in two parts: what is exact, and its decimal numbers.
+/// A row of an answer in two parts: its exact values, and its decimal numbers.
 struct AnswerRow {
     exact: Vec<String>,
     decimals: Vec<f64>,
@@ -99,7 +102,7 @@ impl AnswerRow {
         row
     }
 
-    /// Returns the hash of Fowler, Noll and Vo, variant 1a, 64 bits.
+    /// Returns the 64-bit FNV-1a hash of the exact values.
     fn hash(&self) -> u64 {
         let bytes = self.exact.iter().flat_map(|text| text.bytes().chain([0]));
         bytes
@@ -108,8 +111,9 @@ impl AnswerRow {
 }
 
 fn rows(cells: &Cells, number: u8) -> Vec<AnswerRow> {
-    let of = |row: &Vec<Option<String>>| AnswerRow::new(row.iter().map(Option::as_deref), decimals(number));
-    cells.iter().map(of).collect()
+    let answer_row =
+        |row: &Vec<Option<String>>| AnswerRow::new(row.iter().map(Option::as_deref), decimals(number));
+    cells.iter().map(answer_row).collect()
 }
 
 pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
@@ -118,7 +122,7 @@ pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
     let mut weights = 0_u64;
     for row in rows(cells, number) {
         let hash = row.hash();
-        let weight = 1 + hash % WEIGHTS;
+        let weight = 1 + hash % MAX_WEIGHT;
         exact = exact.wrapping_add(hash);
         weights += weight;
         for (sum, value) in sums.iter_mut().zip(&row.decimals) {
@@ -126,12 +130,13 @@ pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
         }
     }
     let sample = cells.iter().take(SAMPLE_ROWS).cloned().collect();
-    // Every product gives an average at least four decimal places.
+    // Every product computes averages to at least four decimal places.
     AnswerDigest { exact: format!("{exact:016x}"), sums, tolerance: 1e-4 * weights as f64, sample }
 }
 
-/// Compares an answer to query `number` with the published one, which is at scale factor 1 with the
-/// parameters of validation. The result is how many rows differ, and the first difference in words.
+/// Compares an answer to query `number` with the published one, which holds for scale factor 1 and
+/// the specification's validation parameters. The result is how many rows differ, and the first
+/// difference in words.
 pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     let mut published = published(number);
     let mut found = rows(cells, number);
@@ -146,7 +151,7 @@ pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
         });
     }
     let extra = published.len().abs_diff(found.len());
-    let tolerance = if number == 17 { OF_Q17 } else { HALF_A_CENT };
+    let tolerance = if number == 17 { Q17_TOLERANCE } else { DECIMAL_TOLERANCE };
     let unlike = published.iter().zip(&found).filter(|(a, b)| !is_same(a, b, tolerance));
     let unlike: Vec<String> =
         unlike.map(|(a, b)| format!("{} where {} is published", text(b), text(a))).collect();
@@ -155,8 +160,8 @@ pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     (extra + unlike.len(), first)
 }
 
-/// Changes a row to the form of the published answer to q11 in `tpchgen`, whose keys are
-/// right-aligned in six places and lack the last two.
+/// Changes a row to the form of the published answer to q11 in `tpchgen`. There, each key was
+/// right-aligned to six characters and then lost its last two.
 fn as_published_of_q11(row: &mut AnswerRow) {
     for key in &mut row.exact {
         let aligned = format!("{key:>6}");
@@ -220,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn another_order_and_rounding_keep_an_answer_and_other_values_or_rows_do_not() {
+    fn order_and_rounding_make_no_difference_but_values_and_missing_rows_do() {
         let right = cells(3);
-        let mut turned = right.clone();
-        turned.reverse();
-        turned[0][1] = turned[0][1].as_ref().map(|revenue| format!("{revenue}004"));
-        assert_eq!(difference(3, &turned), (0, None));
-        assert!(digest(3, &right).agrees(&digest(3, &turned)));
+        let mut reordered = right.clone();
+        reordered.reverse();
+        reordered[0][1] = reordered[0][1].as_ref().map(|revenue| format!("{revenue}004"));
+        assert_eq!(difference(3, &reordered), (0, None));
+        assert!(digest(3, &right).agrees(&digest(3, &reordered)));
         let mut wrong = right.clone();
         wrong[2][1] = Some("1.00".to_owned());
         let (count, first) = difference(3, &wrong);
@@ -240,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_change_places_make_another_answer() {
+    fn values_exchanged_between_rows_change_the_digest() {
         // Both columns hold the same values as before, but in other rows.
         let right = cells(11);
         let mut swapped = right.clone();

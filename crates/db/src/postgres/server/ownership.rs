@@ -32,11 +32,11 @@ pub(in crate::postgres) async fn take_ownership(
             session.close().await;
             match found? {
                 (true, _) => Ok(Ownership::Ours),
-                (false, found) if found != database && is_only(options, &found).await => {
-                    mark_only_database(&inside, &found).await
+                (false, actual) if actual != database && is_only(options, &actual).await => {
+                    mark_only_database(&inside, &actual).await
                 }
                 (false, _) => {
-                    let (database, statement) = (database.to_owned(), handed_over());
+                    let (database, statement) = (database.to_owned(), hand_over_sql());
                     Err(Error::DatabaseNotOurs { database, statement })
                 }
             }
@@ -44,7 +44,7 @@ pub(in crate::postgres) async fn take_ownership(
         Err(error) if error.class == Class::Fatal && error.code == NO_DATABASE => {
             let outside = options.clone().with_database(MAINTENANCE);
             run(&outside, &[create_sql(database)], database).await.map_err(with_hint)?;
-            run(&inside, &[marker_sql(), note_sql()], database).await?;
+            run(&inside, &[marker_table_sql(), marker_row_sql()], database).await?;
             Ok(Ownership::Created)
         }
         Err(source) => Err(refused("looking for database", database, source)),
@@ -85,22 +85,23 @@ async fn mark_only_database(inside: &LoginOptions, found: &str) -> Result<Owners
     let used = session.rows(COUNT_RELATIONS).await;
     session.close().await;
     if first_i64(&used.map_err(refused)?) != Some(0) {
-        return Err(Error::OnlyDatabaseNotOurs { database: found.to_owned(), statement: handed_over() });
+        return Err(Error::OnlyDatabaseNotOurs { database: found.to_owned(), statement: hand_over_sql() });
     }
-    run(inside, &[marker_sql(), note_sql()], found).await?;
+    run(inside, &[marker_table_sql(), marker_row_sql()], found).await?;
     Ok(Ownership::Only)
 }
 
-/// The statement with which the user hands a database over to dbdyno.
-fn handed_over() -> String {
-    format!("(connected to it) {}", marker_sql())
+/// Returns the statement with which the user hands a database over to dbdyno.
+fn hand_over_sql() -> String {
+    format!("(connected to it) {}", marker_table_sql())
 }
 
-/// Adds a hint to an error. A server may lack the statement, or deny permission for it.
+/// Adds to an error how the user can hand over a database instead. A server may lack CREATE
+/// DATABASE, or deny permission for it.
 fn with_hint(error: Error) -> Error {
     match error {
         Error::Database { what, source } => {
-            Error::CannotMakeDatabase { what, source, statement: handed_over() }
+            Error::CannotMakeDatabase { what, source, statement: hand_over_sql() }
         }
         other => other,
     }
@@ -143,11 +144,11 @@ fn create_sql(database: &str) -> String {
     format!("CREATE DATABASE \"{}\"", database.replace('"', "\"\""))
 }
 
-fn marker_sql() -> String {
+fn marker_table_sql() -> String {
     format!("CREATE TABLE {MARKER_TABLE} (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)")
 }
 
-fn note_sql() -> String {
+fn marker_row_sql() -> String {
     format!("INSERT INTO {MARKER_TABLE} VALUES (now(), 'dbdyno {}')", env!("CARGO_PKG_VERSION"))
 }
 
