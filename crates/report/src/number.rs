@@ -1,5 +1,6 @@
-//! Formats numbers as text for people: every place rounds in the same way and groups thousands in
-//! the same way (`51,167`). Files for programs (CSV, JSON, Parquet, OpenMetrics) have neither.
+//! Formats numbers as text for people, so that they are rounded and their thousands are grouped
+//! (`51,167`) in the same way everywhere. Files for programs (CSV, JSON, Parquet, OpenMetrics) hold
+//! numbers that are neither rounded nor grouped.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{MIN_SECONDS, grouped, unique};
@@ -8,8 +9,8 @@ use dbdyno_analyse::{MIN_SECONDS, grouped, unique};
 /// reports.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
 
-/// High ÷ low from which an interval of ratios says nothing. Two blocks that differ much give such
-/// an interval.
+/// An interval of ratios says nothing if its high end is at least this many times its low end. Two
+/// blocks that differ much give such an interval.
 const SAYS_NOTHING: f64 = 10_000.0;
 
 /// Writes a value with a fixed number of decimals, or `NA` when there is none.
@@ -29,8 +30,8 @@ pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
 
 /// Writes a ratio as every table shows it. It has `decimals` or, below 0.1, as many decimals as
 /// three digits need. Fewer would hide small ratios, even next to an interval that shows them. From
-/// 1000 on, decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond any
-/// useful value, and then only that is reported.
+/// 1000 on, decimals say nothing. The interval of a few blocks that hardly agree may reach beyond
+/// any useful value, so an end below `MIN` or above `MAX` is not spelt out.
 pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
     const MIN: f64 = 1e-6;
     const MAX: f64 = 1e6;
@@ -43,8 +44,8 @@ pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
     if (1_000.0..=MAX).contains(&ratio) {
         return grouped(&format!("{ratio:.0}"));
     }
-    // Halves are rounded up by way of whole hundredths, so that what is shown with two decimals is
-    // the number that is coloured.
+    // `format!` would round halves to even. A colour is chosen by hundredths with halves rounded
+    // up, so a text with two decimals is rounded in that way too.
     let shown = if decimals == 2 { (100.0 * ratio).round() / 100.0 } else { ratio };
     if !(ratio > 0.0 && ratio < 0.0995) {
         return format!("{shown:.decimals$}");
@@ -74,8 +75,8 @@ pub(crate) fn interval_text(interval: Interval) -> String {
     format!("{}–{}", end(interval.low), end(interval.high))
 }
 
-/// Writes a fraction in percent. A few scattered blocks could give any number of digits, so that
-/// above 1000 it is `>1000`.
+/// Writes a fraction in percent. A few scattered blocks could give any number of digits, so a
+/// percentage above 1000 is `>1000`.
 pub(crate) fn percent(fraction: f64) -> String {
     if fraction > 10.0 { ">1000".to_owned() } else { fixed(Some(100.0 * fraction), 2) }
 }
@@ -85,14 +86,14 @@ fn decimals(number: f64, most: usize) -> usize {
     [99.95, 9.995, 0.9995, 0.0995].iter().take(most).filter(|bound| number.abs() < **bound).count()
 }
 
-/// Writes a rate per second with at most two decimals, which are three digits or more from 1 on. A
-/// further digit would claim a precision that was not measured.
+/// Writes a rate per second with three digits, or more for a rate from 1000 on, but with at most
+/// two decimals. A further digit would claim a precision that was not measured.
 pub fn rate(value: Option<f64>) -> String {
     fixed(value, decimals(value.unwrap_or_default(), 2))
 }
 
-/// Writes seconds with three digits, from a tenth of a millisecond on. A shorter time is
-/// `< 0.0001`.
+/// Writes seconds with three digits, but with at most four decimals. A time below a tenth of a
+/// millisecond is `< 0.0001`.
 pub fn seconds_text(seconds: f64) -> String {
     if seconds < MIN_SECONDS {
         return format!("< {MIN_SECONDS}");
@@ -100,7 +101,7 @@ pub fn seconds_text(seconds: f64) -> String {
     fixed(Some(seconds), decimals(seconds, 4))
 }
 
-/// Writes a step's figure: a rate, or seconds, which keep three digits however short they are.
+/// Writes a step's figure, which is a time in seconds if `are_seconds`, and otherwise a rate.
 pub(crate) fn rate_or_seconds(figure: Option<f64>, are_seconds: bool) -> String {
     figure.filter(|_| are_seconds).map_or_else(|| rate(figure), seconds_text)
 }
@@ -115,7 +116,8 @@ pub fn milliseconds(us: u64) -> String {
     fixed(Some(ms), decimals(ms, 3))
 }
 
-/// Says how many blocks a verdict needs, as [`dbdyno_analyse::forecast`] gives it.
+/// Says how many blocks a verdict needs, as [`dbdyno_analyse::forecast`] gives it. The number is
+/// `None` where 1000 blocks are not enough.
 pub(crate) fn needed_blocks(blocks: Option<u32>) -> String {
     blocks.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
 }
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_minus_zero() {
+    fn no_number_is_written_as_minus_zero() {
         assert_eq!(fixed(Some(-0.04), 1), "0.0");
         assert_eq!(fixed(Some(-0.06), 1), "-0.1");
         assert_eq!(fixed(Some(-0.0), 0), "0");
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_keep_three_figures() {
+    fn seconds_keep_three_figures_within_four_decimals() {
         assert_eq!([0.0, 0.000_04, 0.000_1].map(seconds_text), ["< 0.0001", "< 0.0001", "0.0001"]);
         let texts = [0.00123, 0.0123, 0.123, 1.234, 12.34, 289.0].map(seconds_text);
         assert_eq!(texts, ["0.0012", "0.0123", "0.123", "1.23", "12.3", "289"]);
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_apart_and_milliseconds_keep_three_figures() {
+    fn thousands_are_grouped_and_milliseconds_keep_three_figures() {
         let texts = ["1", "999", "1000", "189324", "-1234567", "1234.5"].map(grouped);
         assert_eq!(texts, ["1", "999", "1,000", "189,324", "-1,234,567", "1,234.5"]);
         let texts = [3, 812, 1_520, 15_230, 152_300, 2_314_000].map(milliseconds);
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_rounds_to_nothing_is_nonzero_and_no_event_is_blank() {
+    fn a_share_that_rounds_to_zero_is_nonzero_and_a_share_of_no_events_is_empty() {
         assert_eq!(bucket_percent(0, 0.0), "");
         assert_eq!(bucket_percent(1, 0.000_4), "nonzero");
         assert_eq!(bucket_percent(1, 0.000_6), "0.001");

@@ -1,6 +1,6 @@
 //! Bench `client-effect` tests whether a comparison of servers depends on the client. The same
-//! servers get their load from sysbench, from dbdyno asleep and spinning, and from a spinning
-//! dbdyno with extra work of its own.
+//! servers get their load from sysbench, from a dbdyno whose threads sleep while they wait for
+//! answers, from one whose threads spin, and from a spinning one with extra work of its own.
 
 use anyhow::Result;
 
@@ -24,8 +24,8 @@ const TESTS: [Test; 4] = [
     Test("insert", "oltp_insert", 4, 10_000),
 ];
 
-/// The clients. Each of dbdyno's has its lines for the section `[host]` of the plan. `None` is
-/// sysbench.
+/// The title of each client, and the lines that it has in the plan's section `[host]`. sysbench has
+/// no plan.
 const CLIENTS: [(&str, Option<&str>); 5] = [
     ("sysbench", None),
     ("sleeping", Some("client_wait = \"sleep\"")),
@@ -33,6 +33,7 @@ const CLIENTS: [(&str, Option<&str>); 5] = [
     ("spinning + 2 µs", Some("client_wait = \"spin\"\nclient_work = \"2us\"")),
     ("spinning + 5 µs", Some("client_wait = \"spin\"\nclient_work = \"5us\"")),
 ];
+// Both are indexes in `CLIENTS`.
 const SLEEP: usize = 1;
 const SPIN: usize = 2;
 
@@ -74,7 +75,8 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![hosts::servers(&titles), version])
 }
 
-/// Adds one round of a test: what the client does to a server's CPU, and to its ratio to the base.
+/// Adds one round of a test: what the client does to a server's CPU time, and to the server's ratio
+/// to the base.
 fn compare(table: &mut Table, test: &str, hosts: &[Host], samples: &[[Sample; CLIENTS.len()]]) {
     for (host, of_server) in hosts.iter().zip(samples) {
         let case = format!("{test}, {}", host.title);
@@ -86,12 +88,17 @@ fn compare(table: &mut Table, test: &str, hosts: &[Host], samples: &[[Sample; CL
             table.add(&case, &figure, Bound::Within(TOLERANCE), [cpu(client), cpu(SPIN)]);
         }
     }
-    for (figure, of) in [("server CPU per operation, µs", 0), ("rate, per second", 1)] {
+    for (figure, index) in [("server CPU per operation, µs", 0), ("rate, per second", 1)] {
         for (client, (title, _)) in CLIENTS.iter().enumerate().take(SPIN + 1) {
             for (host, of_server) in hosts.iter().zip(samples).skip(1) {
                 let case = format!("{test}, {} ÷ {}", host.title, hosts[0].title);
                 let figure = format!("{figure}, client {title}");
-                table.add(&case, &figure, Bound::Shown, [of_server[client][of], samples[0][client][of]]);
+                table.add(
+                    &case,
+                    &figure,
+                    Bound::Shown,
+                    [of_server[client][index], samples[0][client][index]],
+                );
             }
         }
     }
@@ -110,16 +117,16 @@ fn order(round: u32) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Returns sysbench's rate, and the server's CPU time over sysbench's whole run as the kernel
-/// counts it.
+/// Returns the server's CPU time per transaction and sysbench's rate. The kernel counts the CPU
+/// time, over sysbench's whole run.
 fn by_sysbench(host: &Host, test: &Test, load: &SysbenchLoad) -> Result<Sample> {
     let before = host.cpu_us()?;
     let (count, rate) = host.sysbench(test.1, load, &[], "run")?.transactions()?;
     Ok([(host.cpu_us()? - before) / count, rate])
 }
 
-/// Returns dbdyno's rate and the server's CPU time. An invalid step is measured again, for example
-/// when another program took the client's CPU.
+/// Returns the server's CPU time per operation and dbdyno's rate. An invalid step is measured
+/// again, for example when another program took the client's CPU.
 fn by_dbdyno(setting: &Setting, host: &Host, test: &Test, lines: &str) -> Result<Sample> {
     const ATTEMPTS: u32 = 5;
     let Test(own, _, connections, rows) = test;

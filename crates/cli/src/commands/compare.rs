@@ -1,5 +1,5 @@
 //! `dbdyno compare` compares two variants of one run or of two. It prints a short table, and its
-//! exit status is for a CI job.
+//! exit status can fail a CI job.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use crate::exit::{ExitError, SLOWER};
 use crate::terminal;
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), ExitError> {
-    let (base_dir, base_variant) = place(&args.base);
-    let (new_dir, new_variant) = place(&args.new);
+    let (base_dir, base_variant) = run_and_variant(&args.base);
+    let (new_dir, new_variant) = run_and_variant(&args.new);
     let base_run = Run::open(&directory(Path::new(base_dir))?)?;
     let other_run = if new_dir.is_empty() { None } else { Some(Run::open(&directory(Path::new(new_dir))?)?) };
     let new_run = other_run.as_ref().unwrap_or(&base_run);
@@ -40,9 +40,9 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), ExitError> {
     status(&comparison, args.fail_on, &args.gate)
 }
 
-/// Splits `RUN:VARIANT`, `RUN` or `:VARIANT` into the run directory and the variant. The name of an
-/// existing directory may hold a colon.
-fn place(text: &str) -> (&str, Option<&str>) {
+/// Splits `RUN:VARIANT`, `RUN` or `:VARIANT` into the run directory and the variant. The text of an
+/// existing directory is not split, because its name may hold a colon.
+fn run_and_variant(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((run, variant)) if !Path::new(text).is_dir() => (run, Some(variant)),
         _ => (text, None),
@@ -75,8 +75,8 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
     Some(format!("block {} of {variant} {}: {}", one.block, step.step, exclusion_text(one)))
 }
 
-/// Names the steps in which new failed and base did not, or failed less often. It gives the reason
-/// for the first step, and the number of the others.
+/// Names the first step in which new failed and base did not, or failed less often, with the
+/// reason. It only counts the other such steps.
 fn broken(comparison: &Comparison) -> Option<String> {
     let all = comparison.broken();
     let (step, one) = all.first()?;
@@ -119,17 +119,17 @@ fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(),
 }
 
 fn is_failure(step: &ComparedStep, fail_on: FailOn, gate: &[Gate]) -> bool {
-    let by_rate = gate.contains(&Gate::Rate) && fails(step, fail_on);
+    let by_rate = gate.contains(&Gate::Rate) && fails_by_rate(step, fail_on);
     // Steps without a percentile, such as an index build, cannot fail by p99.
     by_rate
         || gate.contains(&Gate::P99)
             && step.to_base.p99.as_ref().is_some_and(|p99| is_bad(p99.verdict, fail_on))
 }
 
-/// Whether a step fails by its rate. A background rate or a schedule that base kept and new missed
-/// is a regression, whatever the concurrent queries gained. So is a block in which new answered
-/// nothing.
-fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
+/// Returns whether a step fails by its rate. A background rate or a schedule that base kept and new
+/// missed is a regression, whatever the concurrent queries gained. So is a block in which new
+/// answered nothing.
+fn fails_by_rate(step: &ComparedStep, fail_on: FailOn) -> bool {
     is_bad(step.to_base.verdict, fail_on) || step.target_missed && fail_on != FailOn::Never
 }
 
@@ -151,10 +151,10 @@ mod tests {
     use crate::exit::USAGE;
 
     #[test]
-    fn a_place_is_a_run_with_or_without_a_variant() {
-        assert_eq!(place("runs/x:wal"), ("runs/x", Some("wal")));
-        assert_eq!(place("runs/x"), ("runs/x", None));
-        assert_eq!(place(":wal"), ("", Some("wal")));
+    fn a_side_is_given_by_its_run_its_variant_or_both() {
+        assert_eq!(run_and_variant("runs/x:wal"), ("runs/x", Some("wal")));
+        assert_eq!(run_and_variant("runs/x"), ("runs/x", None));
+        assert_eq!(run_and_variant(":wal"), ("", Some("wal")));
     }
 
     fn step(verdict: Option<Verdict>, target_missed: bool) -> ComparedStep {
@@ -200,12 +200,12 @@ mod tests {
     #[test]
     fn a_background_rate_that_only_base_kept_fails_unless_fail_on_is_never() {
         for verdict in [Some(Verdict::Missed), Some(Verdict::Undecided), None] {
-            assert!(fails(&step(verdict, true), FailOn::Slower), "{verdict:?}");
-            assert!(!fails(&step(verdict, true), FailOn::Never), "{verdict:?}");
+            assert!(fails_by_rate(&step(verdict, true), FailOn::Slower), "{verdict:?}");
+            assert!(!fails_by_rate(&step(verdict, true), FailOn::Never), "{verdict:?}");
         }
-        assert!(!fails(&step(Some(Verdict::Undecided), false), FailOn::Slower));
-        assert!(fails(&step(Some(Verdict::Undecided), false), FailOn::Undecided));
-        assert!(!fails(&step(Some(Verdict::Faster), false), FailOn::Undecided));
+        assert!(!fails_by_rate(&step(Some(Verdict::Undecided), false), FailOn::Slower));
+        assert!(fails_by_rate(&step(Some(Verdict::Undecided), false), FailOn::Undecided));
+        assert!(!fails_by_rate(&step(Some(Verdict::Faster), false), FailOn::Undecided));
     }
 
     #[test]
@@ -217,8 +217,8 @@ mod tests {
             step.to_base.p99 = p99;
             comparison(vec![step])
         };
-        let code = |of: &Comparison, fail_on, gate: &[Gate]| {
-            status(of, fail_on, gate).map_or_else(|ended| ended.code, |()| 0)
+        let code = |compared: &Comparison, fail_on, gate: &[Gate]| {
+            status(compared, fail_on, gate).map_or_else(|ended| ended.code, |()| 0)
         };
         let both = [Gate::Rate, Gate::P99];
         assert_eq!(code(&with(Verdict::Slower), FailOn::Slower, &[Gate::Rate]), 0);
@@ -231,8 +231,8 @@ mod tests {
     #[test]
     fn stalled_and_missed_fail_as_slower_and_paced_fails_only_as_undecided() {
         let codes = |verdict| {
-            let of = comparison(vec![step(Some(verdict), false)]);
-            [FailOn::Slower, FailOn::Undecided, FailOn::Never].map(|fail_on| code(&of, fail_on))
+            let compared = comparison(vec![step(Some(verdict), false)]);
+            [FailOn::Slower, FailOn::Undecided, FailOn::Never].map(|fail_on| code(&compared, fail_on))
         };
         assert_eq!(codes(Verdict::Stalled), [SLOWER, SLOWER, 0]);
         assert_eq!(codes(Verdict::Missed), [SLOWER, SLOWER, 0]);
@@ -249,8 +249,8 @@ mod tests {
         let left_out = Exclusion { block: 2, kind: ExclusionKind::Invalid, reasons };
         let broken =
             ComparedStep { new_left_out: vec![left_out.clone()], ..step(Some(Verdict::Same), false) };
-        let of = comparison(vec![step(Some(Verdict::Faster), false), broken.clone()]);
-        let ended = status(&of, FailOn::Slower, &[Gate::Rate]).unwrap_err();
+        let compared = comparison(vec![step(Some(Verdict::Faster), false), broken.clone()]);
+        let ended = status(&compared, FailOn::Slower, &[Gate::Rate]).unwrap_err();
         assert_eq!(
             (ended.code, ended.message.unwrap().as_str()),
             (
@@ -258,7 +258,7 @@ mod tests {
                 "b went wrong where a is valid: qr100, block 2: invalid: table pi1: rows is 2, expected 3"
             )
         );
-        assert_eq!([FailOn::Undecided, FailOn::Never].map(|fail_on| code(&of, fail_on)), [SLOWER, 0]);
+        assert_eq!([FailOn::Undecided, FailOn::Never].map(|fail_on| code(&compared, fail_on)), [SLOWER, 0]);
         let both = ComparedStep { base_left_out: vec![left_out], ..broken.clone() };
         assert_eq!(code(&comparison(vec![both]), FailOn::Slower), 0);
         let two_runs = |new_blocks| {

@@ -33,8 +33,8 @@ impl<'a> Group<'a> {
         name: &'a str,
         variant: &'a str,
     ) -> Self {
-        let own = steps.iter().filter(|step| step.groups.get(grouping).is_some_and(|own| own == name));
-        let members = own.map(|step| (*step, step.variant(variant).map(|found| &found.to_base)));
+        let in_group = steps.iter().filter(|step| step.groups.get(grouping).is_some_and(|own| own == name));
+        let members = in_group.map(|step| (*step, step.variant(variant).map(|found| &found.to_base)));
         Self { grouping, connections, name, variant, ratios: GroupRatios::of(variant, members) }
     }
 
@@ -54,7 +54,8 @@ impl<'a> Group<'a> {
         self.ratios.counted.iter().any(|(step, _)| step.less_is_better)
     }
 
-    /// Returns the steps whose ratio is a bound.
+    /// Returns the steps whose ratio is only a bound, because a time limit cut off one of its two
+    /// times.
     fn cut_off(&self) -> Vec<&'a str> {
         let cut = self.ratios.counted.iter().filter(|(_, ratio)| ratio.bound.is_some());
         cut.map(|(step, _)| step.name.as_str()).collect()
@@ -71,15 +72,15 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Returns all groups by grouping, number of connections, variant and group. Groups are in the
-/// order of published tables or of their steps. The base has none, and the control has its own
+/// Returns all groups, ordered by grouping, by number of connections, by variant, and then in the
+/// order of published tables or of their steps. The base has no groups, and the control has its own
 /// table.
 pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
     let mut found = Vec::new();
     for table @ (grouping, connections) in tables_of(scope) {
         let is_member = |step: &&StepFindings| {
-            let is_here = |own| connections.is_none() || Some(own) == connections;
-            step.groups.contains_key(grouping) && step.sweep_connections().is_none_or(is_here)
+            let has_number = |own| connections.is_none() || Some(own) == connections;
+            step.groups.contains_key(grouping) && step.sweep_connections().is_none_or(has_number)
         };
         let members: Vec<&StepFindings> = scope.steps().filter(is_member).collect();
         let mut names = unique(members.iter().filter_map(|step| step.groups.get(grouping)));
@@ -92,8 +93,9 @@ pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
     found
 }
 
-/// Returns groupings by name, each with the number of connections where there are several. Steps
-/// that always run with the same number belong to every table.
+/// Returns each grouping together with each number of connections in a sweep, or with `None` where
+/// no step is part of a sweep. Groupings are sorted by name. Steps that always run with the same
+/// number belong to every table.
 fn tables_of(scope: Scope<'_>) -> Vec<(&str, Option<u32>)> {
     let mut groupings = unique(scope.steps().flat_map(|step| step.groups.keys()));
     groupings.sort();
@@ -191,9 +193,9 @@ mod tests {
     /// Makes steps with their groups of 2024. The variant's rate in each block is a multiple of the
     /// base's. A step that the variant did not run has no ratio.
     fn findings(steps: &[(&str, &str, &[f64])]) -> Findings {
-        let of = |(name, group, times): &(&str, &str, &[f64])| {
-            let rates: Vec<f64> = times.iter().map(|times| 1_000.0 * times).collect();
-            let mut step = step(name, &[(NAMES[0], &[1_000.0; 3][..times.len()]), (NAMES[1], &rates)]);
+        let of = |(name, group, factors): &(&str, &str, &[f64])| {
+            let rates: Vec<f64> = factors.iter().map(|factor| 1_000.0 * factor).collect();
+            let mut step = step(name, &[(NAMES[0], &[1_000.0; 3][..factors.len()]), (NAMES[1], &rates)]);
             step.groups = [("2024".to_owned(), (*group).to_owned())].into();
             step.connections = name.rsplit(".c").next().and_then(|number| number.parse().ok()).unwrap_or(1);
             let base = step.variants[0].runs.clone();
@@ -207,7 +209,7 @@ mod tests {
     fn a_published_group_has_its_published_figures() {
         // This is the published "point, part 2" of one comparison.
         let part = "point, part 2";
-        let one = |name, times: &'static [f64]| (name, part, times);
+        let one = |name, factors: &'static [f64]| (name, part, factors);
         let steps = [
             one("a", &[0.69]),
             one("b", &[0.69]),

@@ -1,10 +1,10 @@
 //! Source `size`: how large the database has become, as `du --apparent-size` counts it.
 //!
 //! Keys: `data_dir_bytes` is the sum of the lengths of all files below the data directory (logs and
-//! binary logs included). `database_bytes` is that of the files below the folder of the benchmark's own
-//! database or of its engine. `files` is their number below the data directory, or below the database
-//! where there is no data directory. A file with two names counts twice. What a symbolic link points to
-//! is not counted.
+//! binary logs included). `database_bytes` is the same sum below the folder of the benchmark's own
+//! database, or of the storage engine that holds it. `files` is the number of files below the data
+//! directory, or below the database's folder where no data directory is known. A file with two
+//! names (a hard link) counts twice. What a symbolic link points to is not counted.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ use crate::Error;
 /// half a second less, so that a tick that comes a little early counts.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(9_500);
 
-/// Files below a folder.
+/// Total size and number of the files below a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Total {
     bytes: i64,
@@ -55,8 +55,8 @@ impl Source for Size {
 }
 
 /// Adds up all files below `root`. Only their metadata is read, and they are never opened, because
-/// closing one would drop the locks that an embedded SQLite in this process holds on it. Files come and
-/// go while a server runs, so a file that is gone by then does not count.
+/// closing one would drop the locks that an embedded SQLite in this process holds on it. Files come
+/// and go while a server runs, so a file that is gone before its metadata is read does not count.
 fn walk(root: &Path) -> Result<Total, Error> {
     let mut total = Total::default();
     let mut folders = vec![root.to_owned()];

@@ -2,7 +2,7 @@
 //! writes, on tables `sbtest1..T`.
 //!
 //! They follow sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and
-//! distributions. Where this differs, [`deviations`] says so in every record.
+//! distributions. Where dbdyno differs, [`deviations`] says so in every record.
 
 pub(crate) mod distribution;
 pub(crate) mod load;
@@ -61,14 +61,14 @@ impl OltpSetup {
         (1..=self.options.tables).map(Self::table).collect()
     }
 
-    /// Returns the number that the text of a range query adds to its first id. Version 0.5 has it
-    /// and writes `BETWEEN 5000 AND 5000+99`. Later versions send both ids.
+    /// Returns the number that the text of a range query adds to its first id. sysbench 0.5 writes
+    /// `BETWEEN 5000 AND 5000+99`. It is `None` for later versions, which send both ids.
     fn added_span(&self) -> Option<u32> {
         (self.options.profile == OltpProfile::Sysbench05).then(|| self.options.range_size - 1)
     }
 
     /// Returns whether ids come from the client. They do if the plan says so, or if the table has
-    /// no primary key and the database gives out ids only for one.
+    /// no primary key and the database assigns ids only to a primary key.
     pub(crate) fn client_ids(&self) -> bool {
         let by_key_only = self.context.database_server.capabilities.key_source == KeySource::Table;
         !self.options.auto_inc || (self.options.secondary && by_key_only)
@@ -76,8 +76,9 @@ impl OltpSetup {
 }
 
 impl Oltp {
-    /// Finds the highest id, after which the client numbers its own rows in an insert test.
-    async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<()> {
+    /// Finds the first id that the client gives its own rows in an insert test. It is the one after
+    /// the highest id in the tables.
+    async fn find_first_new_id(&mut self, index: usize, session: &mut AnySession) -> Result<()> {
         let inserts = matches!(self.steps[index].kind, OltpStepKind::Test { test: Test::Insert, .. });
         if self.shared.client_ids() && inserts {
             self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
@@ -85,13 +86,13 @@ impl Oltp {
         Ok(())
     }
 
-    /// Returns the highest id of all tables, or 0 when they are empty.
+    /// Returns the highest id in all tables, or 0 when they are empty.
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64> {
-        let mut greatest = 0;
+        let mut highest = 0;
         for number in 1..=self.shared.options.tables {
-            greatest = greatest.max(load::greatest_id(number, session).await?);
+            highest = highest.max(load::greatest_id(number, session).await?);
         }
-        Ok(i64::try_from(greatest).unwrap_or(i64::MAX))
+        Ok(i64::try_from(highest).unwrap_or(i64::MAX))
     }
 }
 
@@ -196,7 +197,7 @@ impl Workload for Oltp {
             self.contents = found.contents;
             works.push(found.work);
         }
-        self.find_new_ids(index, session).await?;
+        self.find_first_new_id(index, session).await?;
         Ok(works)
     }
 

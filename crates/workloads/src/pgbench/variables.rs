@@ -21,13 +21,14 @@ impl Names {
     }
 }
 
-/// Returns whether a character may be in a name. Letters, also beyond ASCII, digits and `_` may.
+/// Returns whether a character may be in a name: an ASCII letter, a digit, `_`, or any character
+/// beyond ASCII.
 pub(crate) fn is_name_sign(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_' || !sign.is_ascii()
 }
 
-/// Returns the bytes of the name that `text` begins with, or 0 where it begins with none. A name does
-/// not begin with a digit, so that `:34` in a time stays text.
+/// Returns the length in bytes of the name that `text` begins with, or 0 where it begins with none.
+/// A name does not begin with a digit, so that `:34` in a time stays text.
 pub(crate) fn name_length(text: &str) -> usize {
     if text.starts_with(|sign: char| sign.is_ascii_digit()) {
         return 0;
@@ -49,7 +50,7 @@ pub(crate) fn no_name(name: &str) -> String {
 enum VariableSlot {
     Nothing,
     Value(Value),
-    /// A text from an option or a column.
+    /// A text from the option `define`, or from a result's column that `\gset` or `\aset` keeps.
     Text(String),
 }
 
@@ -60,13 +61,14 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// Returns variables of which none has a value.
+    /// Returns the variables. None of them has a value yet.
     pub(crate) fn new(names: Arc<Names>) -> Self {
         let slots = names.0.iter().map(|_| VariableSlot::Nothing).collect();
         Self { names, slots }
     }
 
-    /// Gives a variable a text from an option or a column. A variable that no script uses is ignored.
+    /// Gives a variable a text from an option or a column. A variable that no script uses is
+    /// ignored.
     pub(crate) fn set_named(&mut self, name: &str, text: &str) {
         if let Some(index) = self.names.find(name) {
             self.put(index, VariableSlot::Text(text.to_owned()));
@@ -80,7 +82,7 @@ impl Variables {
         }
     }
 
-    /// Copies the values of `other` and reuses its own memory.
+    /// Copies the values of `other` into the slots that are already allocated.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.slots.clone_from(&other.slots);
     }
@@ -117,8 +119,8 @@ impl Variables {
         }
     }
 
-    /// Appends the value of a variable in the form that a statement has. The result is whether the
-    /// variable has a value.
+    /// Appends the value of a variable as a statement spells it. Returns whether the variable has a
+    /// value.
     pub(crate) fn write(&self, index: usize, out: &mut Vec<u8>) -> bool {
         match self.slots.get(index) {
             Some(VariableSlot::Value(value)) => value.write(out),
@@ -189,14 +191,14 @@ impl Value {
     /// stands for none.
     fn of_text(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
-        let begins = |word: &str| !lower.is_empty() && word.starts_with(&lower);
+        let abbreviates = |word: &str| !lower.is_empty() && word.starts_with(&lower);
         match lower.as_str() {
             "" => None,
             "null" => Some(Self::Null),
             "on" => Some(Self::Bool(true)),
             "of" | "off" => Some(Self::Bool(false)),
-            _ if begins("true") || begins("yes") => Some(Self::Bool(true)),
-            _ if begins("false") || begins("no") => Some(Self::Bool(false)),
+            _ if abbreviates("true") || abbreviates("yes") => Some(Self::Bool(true)),
+            _ if abbreviates("false") || abbreviates("no") => Some(Self::Bool(false)),
             _ => match text.trim_start().parse() {
                 Ok(number) => Some(Self::Int(number)),
                 Err(_) => text.trim_start().parse().ok().map(Self::Double),
@@ -204,7 +206,7 @@ impl Value {
         }
     }
 
-    /// Appends the value in the form that a statement has.
+    /// Appends the value as a statement spells it.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"NULL"),
@@ -277,8 +279,8 @@ mod tests {
         }
     }
 
-    /// The highest whole number of 64 bits is not among the doubles. The double that it is rounded to
-    /// is higher by one.
+    /// No double equals the highest 64-bit integer. The double that it is rounded to is higher by
+    /// one.
     #[test]
     fn the_double_right_above_the_highest_whole_number_is_refused() {
         let above = i64::MAX as f64;

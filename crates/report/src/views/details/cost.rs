@@ -1,7 +1,7 @@
-//! Tables of what an operation cost: the causes of each ratio, which are also put into a sentence,
-//! and CPU and IO by who used them. Further tables show whether a run's CPU figures can be trusted:
-//! how much of the host's time the parts explain, and how near the client came to the rate that it
-//! can reach.
+//! Tables of what an operation cost. One table shows the causes of each ratio, and sentences name
+//! them too. Another table shows who used the CPU and the IO. Two more show whether a run's CPU
+//! figures can be trusted: how much of the host's time the measured parts explain, and how near the
+//! client came to the rate that it can reach.
 
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{
@@ -88,8 +88,8 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
 
 /// Names the cause, and says whether its figures are per operation.
 pub(crate) fn of_operation(of: Cause) -> String {
-    let is_for_one = matches!(of, Cause::CpuUser | Cause::CpuKernel);
-    format!("{}{}", cause(of), if is_for_one { " per operation" } else { "" })
+    let is_per_operation = matches!(of, Cause::CpuUser | Cause::CpuKernel);
+    format!("{}{}", cause(of), if is_per_operation { " per operation" } else { "" })
 }
 
 /// Returns sentences on the largest certain differences, each with its causes. The largest
@@ -148,7 +148,7 @@ fn context(context: &RatioContext) -> Vec<String> {
     plans.chain(stalls).chain(settings).collect()
 }
 
-/// Name of a part, and the function that gives it per operation.
+/// Name of a user of CPU or IO, and the function that returns what it used per operation.
 type UserShare = (&'static str, fn(&StepRun) -> Option<f64>);
 
 pub(crate) const CPU_UNIT: &str = "µs/op";
@@ -168,8 +168,8 @@ const IO: [UserShare; 3] = [
     ("written", |run| run.written_kib),
 ];
 
-/// Makes the table. Parts that nobody used have no column. There are no rows where nothing was
-/// sampled.
+/// Makes the table of CPU and IO by who used them. Parts that nobody used have no column. There are
+/// no rows where nothing was sampled.
 pub(crate) fn by_user(step: &StepFindings) -> Table {
     let is_measured = |variant: &&VariantStep| variant.valid_runs().next().is_some();
     let variants: Vec<&VariantStep> = step.variants.iter().filter(is_measured).collect();
@@ -205,7 +205,8 @@ pub(crate) fn host_check(step: &StepFindings) -> Table {
     })
 }
 
-/// Makes the table of the client. It has no rows for runs without a calibration of the client.
+/// Makes the table of how near the client came to the rate that it can reach. It has no rows for
+/// runs without a calibration of the client.
 pub(crate) fn client_headroom(step: &StepFindings) -> Table {
     of_runs(step, table("client"), |run| {
         run.client_headroom.map(|client_headroom| {

@@ -58,18 +58,18 @@ pub(crate) fn has_blocks(step: &StepFindings) -> bool {
     step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
 }
 
-/// Makes a table with the rows that each run of a step has, and with the columns of `table`. The
-/// first columns say which run a row belongs to. A run that must not be used says so in every
-/// table.
+/// Makes a table of all runs of a step. `rows` returns the rows of one run, under the columns of
+/// `table`. Further columns in front say which run a row belongs to. A run that must not be used
+/// says so in every table.
 fn of_runs<C: Into<Cell>, R: IntoIterator<Item = Vec<C>>>(
     step: &StepFindings,
     table: Table,
     rows: impl Fn(&StepRun) -> R,
 ) -> Table {
     let has_blocks = has_blocks(step);
-    let of_run = words::table("runs").without(if has_blocks { &[] } else { &["block"] });
-    let labels = of_run.labels + table.labels;
-    let mut grid = Table { labels, columns: [of_run.columns, table.columns].concat(), ..table };
+    let run_table = words::table("runs").without(if has_blocks { &[] } else { &["block"] });
+    let labels = run_table.labels + table.labels;
+    let mut grid = Table { labels, columns: [run_table.columns, table.columns].concat(), ..table };
     for (variant, run) in runs(step) {
         let label = match run.validity {
             Validity::Valid => variant.variant.clone(),
@@ -77,8 +77,8 @@ fn of_runs<C: Into<Cell>, R: IntoIterator<Item = Vec<C>>>(
         };
         for row in rows(run) {
             let block = has_blocks.then(|| run.block.to_string());
-            let labels = std::iter::once(label.clone()).chain(block).map(Cell::from);
-            grid.push(labels.chain(row.into_iter().map(Into::into)));
+            let run_cells = std::iter::once(label.clone()).chain(block).map(Cell::from);
+            grid.push(run_cells.chain(row.into_iter().map(Into::into)));
         }
     }
     grid
