@@ -14,13 +14,15 @@ use dbdyno_fetch::Entry;
 
 use crate::workspace::{self, output, run as run_command};
 
-/// The servers of the tests' first part. There is one of each product, and all are small to fetch.
+/// The servers that `cargo xtask test` starts without `--all`. There is one of each product, and
+/// all are small to fetch.
 const FIRST: [&str; 3] = ["mariadb-11.8-debian", "mysql-8.0.31", "pg-15.19"];
 
-/// The servers that `--all` starts too. They are one of each line that dbdyno promises, with the
-/// oldest and the newest kind of initialisation and login of each product, and all that the shipped
-/// plans name. All but two come from archives that do not change. The two from Debian move within
-/// their line (`mysql-9-sid` disappears when sid moves to another line).
+/// The servers that `cargo xtask test --all` starts too. With [`FIRST`] they cover every release
+/// line that dbdyno promises, the oldest and the newest kind of initialisation and login of each
+/// product, and every server that the shipped plans name. The archives of all but two never change.
+/// The two from Debian move within their line, and `mysql-9-sid` disappears when sid moves to
+/// another line.
 const REST: [&str; 18] = [
     "mariadb-10.1.23",
     "mariadb-10.2.11",
@@ -71,10 +73,10 @@ pub(crate) fn for_tests(all: bool) -> Result<Vec<Entry>> {
 /// Installs the packages that getting and running `entries` needs. A server that is already
 /// installed needs only the packages to run it.
 pub(crate) fn install(entries: &[Entry]) -> Result<()> {
-    let there = list(&servers_dir());
+    let installed = list(&servers_dir());
     let mut packages: Vec<String> = entries
         .iter()
-        .flat_map(|entry| match there.contains(&entry.name) {
+        .flat_map(|entry| match installed.contains(&entry.name) {
             true => fetch::missing_libraries(entry),
             false => fetch::missing_tools(entry),
         })
@@ -84,11 +86,11 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     Ok(fetch::install_tools(&packages, &mut |line| workspace::note(line))?)
 }
 
-/// Programs that the tests of the first part need, and the Debian packages that bring them.
+/// Programs that the tests need without `--all`, and the Debian packages that bring them.
 /// sysbench is needed for its scripts.
 const FIRST_HELPERS: [(&str, &str); 1] = [("sysbench", "sysbench")];
 
-/// Programs that the tests of `--all` need too. They are pgbench, a pooler, a filesystem whose
+/// Programs that the tests need with `--all`. They are pgbench, a pooler, a filesystem whose
 /// copies share blocks, the tools that build the script of the HTML page and show it, the installer
 /// of Python packages, a reader of metrics, a terminal that can be inspected, network namespaces
 /// for machines on this host, and Slurm.
@@ -105,9 +107,9 @@ const HELPERS: [(&str, &str); 10] = [
     ("slurmd", "slurm-wlm"),
 ];
 
-/// Python packages, each with the folder that it leaves. They are DuckDB, which reads what dbdyno
-/// writes as Parquet, Ray, and a server that speaks MySQL's protocol.
-const PACKAGES: [(&str, &str); 3] =
+/// Python packages, each with the folder that its installation leaves. They are Ray, a server that
+/// speaks MySQL's protocol, and DuckDB, which reads the Parquet files that dbdyno writes.
+const PYTHON_PACKAGES: [(&str, &str); 3] =
     [("duckdb", "duckdb==1.4.1"), ("grpc", "ray[client]==2.60.0"), ("mysql_mimic", "mysql-mimic==3.0.5")];
 
 /// npm packages, which together are a server that speaks PostgreSQL's protocol.
@@ -120,15 +122,15 @@ const NODE_PACKAGES: [(&str, &str); 2] = [
 pub(crate) fn install_for_tests(all: bool) -> Result<()> {
     install(&for_tests(all)?)?;
     let rest = if all { HELPERS.as_slice() } else { &[] };
-    let is_there = |program: &str| Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
-    let missing = FIRST_HELPERS.iter().chain(rest).filter(|(program, _)| !is_there(program));
+    let is_installed = |program: &str| Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
+    let missing = FIRST_HELPERS.iter().chain(rest).filter(|(program, _)| !is_installed(program));
     let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
     fetch::install_tools(&packages, &mut |line| workspace::note(line))?;
     if !all {
         return Ok(());
     }
     let folder = workspace::cache().join("tools/python");
-    for (_, package) in PACKAGES.iter().filter(|(name, _)| !folder.join(name).exists()) {
+    for (_, package) in PYTHON_PACKAGES.iter().filter(|(name, _)| !folder.join(name).exists()) {
         run_command(Command::new("pip3").args(["install", "--quiet", "--target"]).arg(&folder).arg(package))?;
     }
     let folder = workspace::cache().join("tools/node");
@@ -155,8 +157,8 @@ pub(crate) fn get(entries: &[Entry]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the catalogue's servers that a plan names. `plan` holds its words on the command line,
-/// as `@NAME --size small`.
+/// Returns the catalogue's servers that a plan names. `plan` holds the command-line arguments that
+/// select the plan, such as `@NAME --size small`.
 pub(crate) fn servers_of(dbdyno: &Path, plan: &[&str]) -> Result<Vec<Entry>> {
     let resolved = output(Command::new(dbdyno).arg("plan").args(plan).arg("--resolved"))?;
     names(&resolved).into_iter().map(|name| Ok(fetch::by_name(name)?)).collect()
@@ -173,15 +175,15 @@ pub(crate) fn get_for_plan(servers: &[Entry]) -> Result<()> {
     get(servers)
 }
 
-/// Runs a plan below `runs`, and returns the run's directory. `state` is the folder in which dbdyno
-/// remembers runs, if it is not the user's.
+/// Runs a plan and returns its run directory, which is made below `runs`. `state` is the folder in
+/// which dbdyno remembers runs, if it is not the user's.
 pub(crate) fn measured(dbdyno: &Path, plan: &[&str], runs: &Path, state: Option<&Path>) -> Result<PathBuf> {
     let mut command = Command::new(dbdyno);
     command.arg("run").args(plan).arg("--out").arg(runs);
     command.envs(state.map(|state| ("XDG_STATE_HOME", state)));
     run_command(&mut command)?;
     let entries = std::fs::read_dir(runs)?.flatten().map(|entry| entry.path());
-    // Names of runs begin with their date.
+    // Names of runs begin with their date, so the highest name is the newest run.
     entries.max().with_context(|| format!("{} holds no run", runs.display()))
 }
 
@@ -189,8 +191,8 @@ pub(crate) fn measured(dbdyno: &Path, plan: &[&str], runs: &Path, state: Option<
 mod tests {
     use super::*;
 
-    /// A server that no one could get yet is not among them, because other servers stand for it in
-    /// the tests.
+    /// The test accepts servers that the catalogue calls untested, because other servers stand for
+    /// them in the tests.
     #[test]
     fn the_tests_have_all_servers_that_the_plans_name() {
         for plan in
@@ -199,15 +201,15 @@ mod tests {
             let text = if plan.is_file() { std::fs::read_to_string(&plan).unwrap() } else { continue };
             let named = text.lines().filter_map(|line| line.strip_prefix("server = \"")?.strip_suffix('"'));
             for name in named.filter(|name| *name != "sqlite") {
-                let is_got = [FIRST.as_slice(), &REST].concat().contains(&name)
+                let is_covered = [FIRST.as_slice(), &REST].concat().contains(&name)
                     || fetch::by_name(name).unwrap().untested;
-                assert!(is_got, "{}: {name}", plan.display());
+                assert!(is_covered, "{}: {name}", plan.display());
             }
         }
     }
 
     #[test]
-    fn each_server_of_a_plan_is_named_once_and_what_is_built_in_not_at_all() {
+    fn each_server_of_a_plan_is_named_once_and_sqlite_is_left_out() {
         let plan = "[[variant]]\nname = \"a\"\nserver = \"b-2\"\n\n[[variant]]\nserver = \"a-1\"\n";
         let more = "[[variant]]\nserver = \"b-2\"\n[[variant]]\nserver = \"sqlite\"\n";
         assert_eq!(names(&[plan, more].concat()).into_iter().collect::<Vec<_>>(), ["a-1", "b-2"]);

@@ -1,8 +1,8 @@
 //! Checks whether this host can run a plan: its CPUs, its space, and its folders. It reads the
 //! kernel's files below a root that tests may move.
 //!
-//! Where a plan names no CPUs, it divides them between server and client, and each gets whole
-//! cores.
+//! Where a plan names no CPUs, this module divides the machine's CPUs between servers and client.
+//! Each side gets whole cores.
 
 use std::fs::File;
 use std::io::Write;
@@ -33,8 +33,8 @@ const TEMPLATES_VARIABLE: &str = "DBDYNO_TEMPLATES";
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Refuses what cannot work here, warns of what makes numbers doubtful, and makes the folders that
-/// a run needs. A run that is to go on already has `held_bytes` of data on the disk, which count
-/// towards what the plan needs.
+/// a run needs. A run that continues already has `held_bytes` of data on the disk, so the plan
+/// needs that much less free space.
 pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), ExitError> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
@@ -47,7 +47,7 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Exit
     check_disk(plan, data_dir, held_bytes)
 }
 
-/// Returns what [`check`] would refuse of a run into `out`, without making anything.
+/// Returns the error with which [`check`] would refuse a run into `out`. It makes no folder.
 pub(crate) fn foresee(plan: &Plan, out: &Path) -> Result<(), ExitError> {
     check_cpus(plan)?;
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
@@ -193,8 +193,8 @@ pub(crate) fn usable_cpus() -> Result<CpuList, ExitError> {
 }
 
 pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
-    /// Open files that an event loop needs. It would panic without room for those that its signals
-    /// need, so this number is opened first.
+    /// Number of files that an event loop opens. It panics when it cannot open those for signals,
+    /// so as many files are opened and closed first. A failure is then an error and no panic.
     const FILES: usize = 12;
     let room: std::io::Result<Vec<File>> = (0..FILES).map(|_| File::open("/dev/null")).collect();
     let room = room.map(drop);
@@ -306,7 +306,7 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) 
     (folder, machine)
 }
 
-/// The client gets one core of this many. Its cores are the last ones.
+/// Number of cores out of which the client gets one. The client's cores are the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
 
 /// Variable that, with the value `shared`, leaves servers and client on all CPUs where the plan
@@ -316,29 +316,30 @@ const CPUS_VARIABLE: &str = "DBDYNO_CPUS";
 /// Connections for which the client gets one core.
 const CONNECTIONS_PER_CORE: u32 = 64;
 
-/// Divides the CPUs between the client and the servers that dbdyno starts. It does so where the
-/// plan names none and this process may use two or more. The CPUs are whole cores of one node. The
-/// client gets the last cores, one per 64 connections and at most a quarter, but at least one.
+/// Divides the CPUs between the client and the servers that dbdyno starts. It does so only where
+/// the plan names no CPUs and this process may use two or more. The CPUs are whole cores of one
+/// NUMA node. The client gets the last cores, one per 64 connections and at most a quarter, but at
+/// least one.
 pub(crate) fn give_cpus(plan: &mut Plan) {
     let is_shared = std::env::var_os(CPUS_VARIABLE).is_some_and(|value| value == "shared");
-    let asked = &plan.host;
-    let is_named = asked.server_cpus.is_some() || asked.client_cpus.is_some();
-    let starts = plan.variants.iter().any(|variant| VariantKind::of(variant).is_started());
-    if is_shared || is_named || asked.cpus == Cpus::Shared || !starts {
+    let host_options = &plan.host;
+    let is_named = host_options.server_cpus.is_some() || host_options.client_cpus.is_some();
+    let starts_servers = plan.variants.iter().any(|variant| VariantKind::of(variant).is_started());
+    if is_shared || is_named || host_options.cpus == Cpus::Shared || !starts_servers {
         return;
     }
     let Ok(usable) = host::usable_cpus() else { return };
-    let most = plan.workload.most_connections().div_ceil(CONNECTIONS_PER_CORE).max(1);
-    let (server, client) = sides(&HostFiles::here(), &usable.0, most as usize);
+    let most_cores = plan.workload.most_connections().div_ceil(CONNECTIONS_PER_CORE).max(1);
+    let (server, client) = sides(&HostFiles::here(), &usable.0, most_cores as usize);
     let fits = plan.host.client_threads.is_none_or(|threads| threads as usize <= client.len());
     if !client.is_empty() && fits {
         (plan.host.server_cpus, plan.host.client_cpus) = (Some(CpuList(server)), Some(CpuList(client)));
     }
 }
 
-/// Returns the CPUs of the server and of the client, on the node that has the most usable CPUs. The
-/// client gets at most `most` cores, and none where there is one CPU. Where all CPUs are one core,
-/// each CPU counts as a core.
+/// Returns the CPUs of the server and of the client. They are on the NUMA node that has the most
+/// usable CPUs. The client gets at most `most` cores, and none where there is one CPU. Where all
+/// CPUs are one core, each CPU counts as a core.
 fn sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>) {
     let usable = of_one_node(files, usable);
     let cores = match cores(files, &usable) {
@@ -358,8 +359,8 @@ fn sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>)
     (sorted(server), sorted(client))
 }
 
-/// Returns the usable CPUs of the node that has the most of them. It returns all CPUs where no node
-/// has two.
+/// Returns the usable CPUs of the NUMA node that has the most of them. It returns all usable CPUs
+/// where no node has two.
 fn of_one_node(files: &HostFiles, usable: &[u32]) -> Vec<u32> {
     let folder = "/sys/devices/system/node";
     let of_node = |node: String| {
@@ -407,14 +408,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_foreseen_with_the_error_of_making_it() {
+    fn foresee_returns_the_error_of_check_for_a_folder_that_cannot_be_made() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("file");
         std::fs::write(&file, "").expect("a file");
         for wrong in [file.clone(), file.join("below"), file.join("far/below")] {
-            let seen = foresee(&plan(""), &wrong).expect_err("it cannot be made").message;
-            let met = check(&plan(""), &wrong, 0).expect_err("it cannot be made").message;
-            assert_eq!(seen, met, "{}", wrong.display());
+            let foreseen = foresee(&plan(""), &wrong).expect_err("it cannot be made").message;
+            let found = check(&plan(""), &wrong, 0).expect_err("it cannot be made").message;
+            assert_eq!(foreseen, found, "{}", wrong.display());
         }
         let right = folder.path().join("a/b");
         assert!(foresee(&plan(""), &right).is_ok() && !folder.path().join("a").exists());
@@ -442,7 +443,7 @@ mod tests {
 
     const TOPOLOGY: &str = "/sys/devices/system/cpu/cpu";
 
-    fn of(siblings: &[&str], usable: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    fn sides_of(siblings: &[&str], usable: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let paths: Vec<String> =
             (0..siblings.len()).map(|cpu| format!("{TOPOLOGY}{cpu}/topology/thread_siblings_list")).collect();
         let files: Vec<(&str, &str)> =
@@ -452,17 +453,17 @@ mod tests {
 
     #[test]
     fn the_client_has_a_quarter_of_the_cores_and_at_least_one() {
-        assert_eq!(of(&[], &[0]), (vec![0], vec![]));
-        assert_eq!(of(&[], &[0, 1]), (vec![0], vec![1]));
-        assert_eq!(of(&[], &[0, 1, 2, 3, 4, 5, 6, 7]), (vec![0, 1, 2, 3, 4, 5], vec![6, 7]));
+        assert_eq!(sides_of(&[], &[0]), (vec![0], vec![]));
+        assert_eq!(sides_of(&[], &[0, 1]), (vec![0], vec![1]));
+        assert_eq!(sides_of(&[], &[0, 1, 2, 3, 4, 5, 6, 7]), (vec![0, 1, 2, 3, 4, 5], vec![6, 7]));
     }
 
     #[test]
     fn cores_stay_whole_unless_there_is_only_one() {
         let siblings = ["0,2\n", "1,3\n", "0,2\n", "1,3\n"];
-        assert_eq!(of(&siblings, &[0, 1, 2, 3]), (vec![0, 2], vec![1, 3]));
-        assert_eq!(of(&siblings, &[0, 3]), (vec![0], vec![3]), "a sibling that may not be used");
-        assert_eq!(of(&["0-1\n", "0-1\n"], &[0, 1]), (vec![0], vec![1]), "one core");
+        assert_eq!(sides_of(&siblings, &[0, 1, 2, 3]), (vec![0, 2], vec![1, 3]));
+        assert_eq!(sides_of(&siblings, &[0, 3]), (vec![0], vec![3]), "a sibling that may not be used");
+        assert_eq!(sides_of(&["0-1\n", "0-1\n"], &[0, 1]), (vec![0], vec![1]), "one core");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A run's report for a terminal and as HTML pages. [`whole`] and its neighbours make the document:
-//! they say which parts it has, and in which order.
+//! Makes a run's report for a terminal and as HTML pages. [`whole`], [`published`] and [`short`]
+//! decide which parts a document has, and in which order.
 
 use dbdyno_analyse::parity::{Parity, size_text};
 use dbdyno_analyse::{
@@ -105,8 +105,8 @@ pub fn published_html(findings: &Findings, details: Option<&str>) -> String {
     page(own_title(findings), &document::html(&blocks), &charts.page_data())
 }
 
-/// Writes a run's page: one file in which every number is readable without scripts. `live_seconds`
-/// is how often it asks a server for new figures, and `None` for a file.
+/// Writes a run's page: one file in which every number is readable without scripts. The page of a
+/// live run asks a server for new figures every `live_seconds`. It is `None` for a page in a file.
 pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
     let charts = Charts::new(findings);
     let blocks = whole(findings, Some(&charts));
@@ -188,9 +188,9 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Optio
     let mut blocks = vec![Block::heading(1, own_title(findings))];
     blocks.extend(doubts(findings));
     blocks.push(key(findings, charts));
-    let doubts =
+    let count =
         of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();
-    let warnings = if doubts > 0 { format!(", {}", numbered(doubts, "warning")) } else { String::new() };
+    let warnings = if count > 0 { format!(", {}", numbered(count, "warning")) } else { String::new() };
     match details {
         Some(page) => {
             blocks.push(Block::Link(format!("The summary with its details{warnings}"), page.to_owned()));
@@ -216,26 +216,26 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Optio
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, Some(charts)));
     blocks.extend(plan_words::published(findings));
-    let is_here = |block: &Block| details.is_none() || !matches!(block, Block::Warnings(..));
-    blocks.extend(compared(findings).into_iter().filter(is_here));
+    let is_shown = |block: &Block| details.is_none() || !matches!(block, Block::Warnings(..));
+    blocks.extend(compared(findings).into_iter().filter(is_shown));
     blocks
 }
 
-/// Share of executions from which on a page begins by saying that they failed or are invalid.
+/// A page begins with a warning when a larger share of executions than this failed or is invalid.
 const MANY_INVALID: f64 = 0.1;
 
-/// Says what a reader of a page must not miss: that much of it is invalid, and that it has one
-/// block.
+/// Says what a reader of a page must not miss: that many executions failed or are invalid, and that
+/// every comparison has only one block.
 fn doubts(findings: &Findings) -> Vec<Block> {
     let scopes = findings.workloads.iter().map(|workload| Scope::of(findings, workload));
-    let of_blocks: Vec<Option<String>> = scopes.map(one_block).collect();
-    let one_block = of_blocks.iter().all(Option::is_some).then(|| of_blocks.into_iter().flatten().next());
+    let sentences: Vec<Option<String>> = scopes.map(one_block).collect();
+    let one_block = sentences.iter().all(Option::is_some).then(|| sentences.into_iter().flatten().next());
     let all = mostly_invalid(findings).into_iter().chain(one_block.flatten());
     all.map(|text| Block::Text(Tone::Doubt, text)).collect()
 }
 
-/// Returns the sentence, such as `31 of 132 executions of steps (23 %) are invalid or failed: no
-/// figure counts them.`
+/// Returns a sentence where many executions are bad, such as `31 of 132 executions of steps (23 %)
+/// are invalid or failed: no figure counts them.`
 fn mostly_invalid(findings: &Findings) -> Option<String> {
     let runs = || findings.variants_of_steps().flat_map(|(_, _, variant)| &variant.runs);
     let is_bad = |run: &&StepRun| matches!(run.validity, Validity::Invalid { .. } | Validity::Failed { .. });
@@ -254,7 +254,8 @@ fn own_title(findings: &Findings) -> &str {
     findings.prose.title.as_ref().unwrap_or(&findings.run.name)
 }
 
-/// Makes the summary, and what must be known with it. `report` is the argument that shows more.
+/// Makes the summary, and the warnings that must be read with it. `report` is the run directory for
+/// the commands that show more. Where it is empty, only their options are shown.
 pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     let run = &findings.run;
     let cells = match run.cells_completed == run.cells_planned {
@@ -295,13 +296,14 @@ pub(crate) fn warnings(findings: &Findings) -> Vec<Block> {
 }
 
 fn rate_tables(findings: &Findings) -> Vec<Block> {
-    let of = |workload: &WorkloadFindings| {
+    let tables = |workload: &WorkloadFindings| {
         let head = Block::heading(2, &workload.name);
         std::iter::once(head).chain(rates_of(findings, workload)).collect::<Vec<_>>()
     };
-    let own = findings.workloads.iter().flat_map(of);
+    let by_workload = findings.workloads.iter().flat_map(tables);
     let set_ups = plan_words::set_ups(&findings.run, &findings.workloads, "");
-    own.chain(set_ups)
+    by_workload
+        .chain(set_ups)
         .chain(plan_words::sections(findings, None))
         .chain(plan_words::published(findings))
         .collect()
@@ -399,7 +401,8 @@ fn compared(findings: &Findings) -> Vec<Block> {
     blocks
 }
 
-/// Returns what explains the summary, the coloured tables, and the latency of all steps.
+/// Returns the reasons for the largest differences, then the coloured tables of rates, then the
+/// latency of all steps.
 fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     let scope = Scope::of(findings, workload);
     let reasons = reasons(scope);
@@ -410,7 +413,7 @@ fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     blocks
 }
 
-/// Makes one table per metric. It is `None` where nothing was measured.
+/// Makes the tables of hardware efficiency, one per metric, or `None` where nothing was measured.
 fn efficiency(findings: &Findings, workload: &WorkloadFindings, number: usize) -> Option<Block> {
     let tables = views::part(Scope::of(findings, workload), Part::Efficiency);
     let blocks = linked(tables, workload, number);
@@ -492,8 +495,8 @@ fn failures(findings: &Findings) -> Vec<Block> {
 }
 
 fn configurations(findings: &Findings) -> Vec<Block> {
-    let known = findings.variants.iter().filter(|variant| !variant.config.is_empty());
-    let folds: Vec<Block> = known
+    let configured = findings.variants.iter().filter(|variant| !variant.config.is_empty());
+    let folds: Vec<Block> = configured
         .map(|variant| Block::Fold(variant.name.clone(), vec![Block::Code(variant.config.clone())]))
         .collect();
     let title = (!folds.is_empty()).then(|| Block::section("Configurations", "configurations"));
@@ -508,7 +511,7 @@ fn version(variant: &VariantSummary) -> String {
     let says_version = server.split(' ').any(|word| version.starts_with(word));
     let mut parts: Vec<String> = variant.foreign.iter().cloned().collect();
     parts.extend((!says_version).then(|| version.to_owned()));
-    // An engine that has the same version as the server is named without it.
+    // The engine is named without its version where that is the server's version too.
     parts
         .extend(variant.engine.as_ref().map(|engine| engine.trim_end_matches(version).trim_end().to_owned()));
     parts.extend(variant.memory_limit_bytes.map(|bytes| format!("memory limited to {}", size_text(bytes))));

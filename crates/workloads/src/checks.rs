@@ -1,5 +1,5 @@
-//! Checks of tables compare numbers from the database with those that must be there. A plan can
-//! write checks of its own, which are a statement and what the database must answer.
+//! Checks of tables compare numbers that the database returns with the expected ones. A plan can
+//! add checks of its own, each with a statement and the value that it must return.
 
 use std::time::Instant;
 
@@ -22,8 +22,8 @@ pub(crate) fn check(table: impl Into<String>, parts: Vec<CheckPart>, began: Inst
     Check { table: table.into(), parts, duration_us }
 }
 
-/// Returns the numbers in the only row of `sql`, with 0 for NULL. An error names `work`, for which
-/// they are needed.
+/// Returns the numbers in the only row that `sql` returns, with 0 for NULL. An error says that it
+/// occurred during `work`.
 pub(crate) async fn numbers<const N: usize>(
     session: &mut AnySession,
     sql: &str,
@@ -70,7 +70,7 @@ pub struct SqlCheck {
     pub at: CheckAt,
 }
 
-/// Returns the mistake of a check that has no statement.
+/// Returns a mistake if a check has no statement.
 pub(crate) fn problem(checks: &[SqlCheck]) -> Option<Mistake> {
     let is_empty = checks.iter().any(|check| check.sql.trim().is_empty());
     first_problem([(is_empty, "checks", "a check has no sql: write the statement to send")])
@@ -84,12 +84,12 @@ pub(crate) async fn before(
     step: &str,
     session: &mut AnySession,
 ) -> Result<Option<Work>> {
-    let own = |check: &&SqlCheck| check.at != CheckAt::After;
-    if !context.stores_data() || !checks.iter().any(|check| own(&check)) {
+    let is_before = |check: &&SqlCheck| check.at != CheckAt::After;
+    if !context.stores_data() || !checks.iter().any(|check| is_before(&check)) {
         return Ok(None);
     }
     let began = Instant::now();
-    for check in compared(checks.iter().filter(own), session).await? {
+    for check in compared(checks.iter().filter(is_before), session).await? {
         if let Some(part) = check.parts.iter().find(|part| part.expected != part.actual) {
             let (sql, name) = (check.table.clone(), part.name.clone());
             let (found, expected) = (part.actual, part.expected);
@@ -106,12 +106,12 @@ pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Re
 
 /// Sends each statement and compares its answer. A check records numbers, so a comparison of texts
 /// is recorded as 1 where they are equal and 0 where they differ, and 1 is expected.
-async fn compared(list: impl Iterator<Item = &SqlCheck>, session: &mut AnySession) -> Result<Vec<Check>> {
+async fn compared(checks: impl Iterator<Item = &SqlCheck>, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut done = Vec::new();
-    for sql_check in list {
+    for sql_check in checks {
         let began = Instant::now();
-        let asking = Error::during(format!("checking {}", sql_check.sql));
-        let cells = session.rows(&sql_check.sql).await.map_err(asking)?;
+        let failed = Error::during(format!("checking {}", sql_check.sql));
+        let cells = session.rows(&sql_check.sql).await.map_err(failed)?;
         let found = cells.first().and_then(|row| row.first()?.as_deref()).unwrap_or("NULL").trim();
         let part = match (sql_check.expect.trim().parse(), found.parse()) {
             (Ok(expected), Ok(actual)) => part("value", expected, actual),

@@ -1,5 +1,6 @@
-//! Bench `sysbench` compares client CPU and rate of OLTP transactions and of scripts with sysbench
-//! and pgbench on the same server. It also compares client CPU with a bare epoll loop.
+//! Bench `sysbench` runs OLTP transactions and scripts with dbdyno and with sysbench or pgbench on
+//! the same server, and compares client CPU and rate. It also compares client CPU with that of a
+//! bare epoll loop, which does nothing but send queries and wait for their answers.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,16 +15,19 @@ use crate::workspace::output;
 const SECONDS: u32 = 5;
 const LOAD: SysbenchLoad = SysbenchLoad { tables: 1, rows: 10_000, threads: 1, seconds: SECONDS };
 const SERVERS: [&str; 2] = ["mariadb-10.11", "pg-15"];
-/// Highest ratio of client CPU to the bare loop's, and the number of connections for which it holds.
-const MOST_OVER_FLOOR: f64 = 1.25;
-const FLOOR_CONNECTIONS: u32 = 16;
+/// Highest ratio of client CPU to that of the bare loop.
+const MOST_OVER_BARE_LOOP: f64 = 1.25;
+/// Number of connections at which [`MOST_OVER_BARE_LOOP`] must hold.
+const BARE_LOOP_CONNECTIONS: u32 = 16;
 
 /// One kind of transaction at one concurrency.
 struct Case {
-    /// dbdyno's test. `None` is a script, which dbdyno runs by the other program's command line.
+    /// dbdyno's test. It is `None` for a script, which dbdyno runs with the other program's command
+    /// line.
     own: Option<&'static str>,
-    /// The other program, and its test.
+    /// The other program.
     program: &'static str,
+    /// The other program's test or script.
     peer: &'static str,
     /// Options of the plan's workload, and the same options for sysbench.
     options: &'static str,
@@ -35,30 +39,30 @@ struct Case {
     lowest_rate: Option<f64>,
 }
 
-/// Returns a case that dbdyno runs with a plan and sysbench with its own test.
-const fn step(own: &'static str, peer: &'static str, connections: u32) -> Case {
+/// Returns a case for which dbdyno runs a plan, and sysbench runs its own test.
+const fn oltp_case(own: &'static str, peer: &'static str, connections: u32) -> Case {
     let (program, options, peer_options) = ("sysbench", "", &[] as &[&str]);
     let (own, most_cpu, lowest_rate) = (Some(own), 0.70, None);
     Case { own, program, peer, options, peer_options, connections, most_cpu, lowest_rate }
 }
 
 /// Returns a case of point selects.
-const fn point(connections: u32, most_cpu: f64, lowest_rate: Option<f64>) -> Case {
-    Case { most_cpu, lowest_rate, ..step("point-select", "oltp_point_select", connections) }
+const fn point_select_case(connections: u32, most_cpu: f64, lowest_rate: Option<f64>) -> Case {
+    Case { most_cpu, lowest_rate, ..oltp_case("point-select", "oltp_point_select", connections) }
 }
 
 /// Returns a case in which dbdyno runs the other program's script.
-const fn script(peer: &'static str) -> Case {
-    Case { own: None, most_cpu: 0.80, lowest_rate: Some(1.0), ..step("", peer, 16) }
+const fn script_case(peer: &'static str) -> Case {
+    Case { own: None, most_cpu: 0.80, lowest_rate: Some(1.0), ..oltp_case("", peer, 16) }
 }
 
 const CASES: &[Case] = &[
-    point(1, 0.75, None),
-    point(16, 0.60, Some(1.10)),
-    point(64, 0.60, Some(1.10)),
-    step("read-write", "oltp_read_write", 1),
-    step("read-write", "oltp_read_write", 16),
-    step("read-write", "oltp_read_write", 64),
+    point_select_case(1, 0.75, None),
+    point_select_case(16, 0.60, Some(1.10)),
+    point_select_case(64, 0.60, Some(1.10)),
+    oltp_case("read-write", "oltp_read_write", 1),
+    oltp_case("read-write", "oltp_read_write", 16),
+    oltp_case("read-write", "oltp_read_write", 64),
     // This case has only simple ranges of 100 rows, each in a transaction of its own.
     Case {
         options: "point_selects = 0\nsum_ranges = 0\norder_ranges = 0\ndistinct_ranges = 0\nskip_trx = true\n",
@@ -69,14 +73,14 @@ const CASES: &[Case] = &[
             "--distinct-ranges=0",
             "--skip-trx=on",
         ],
-        ..step("read-only", "oltp_read_only", 16)
+        ..oltp_case("read-only", "oltp_read_only", 16)
     },
-    step("update-index", "oltp_update_index", 16),
-    step("update-non-index", "oltp_update_non_index", 16),
-    step("insert", "oltp_insert", 16),
-    script("oltp_point_select"),
-    script("oltp_read_write"),
-    Case { program: "pgbench", most_cpu: 0.90, ..script("select-only") },
+    oltp_case("update-index", "oltp_update_index", 16),
+    oltp_case("update-non-index", "oltp_update_non_index", 16),
+    oltp_case("insert", "oltp_insert", 16),
+    script_case("oltp_point_select"),
+    script_case("oltp_read_write"),
+    Case { program: "pgbench", most_cpu: 0.90, ..script_case("select-only") },
 ];
 
 impl Case {
@@ -87,7 +91,7 @@ impl Case {
         format!("{}, {own}{ranges}, {connections} connections", host.title)
     }
 
-    fn is_of(&self, host: &Host) -> bool {
+    fn runs_on(&self, host: &Host) -> bool {
         self.program != "pgbench" || !host.is_mysql
     }
 
@@ -102,7 +106,7 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     let mut titles = Vec::new();
     for prefix in SERVERS {
         let host = Host::start(setting, prefix, FOR_CLIENTS)?;
-        let cases = CASES.iter().filter(|case| case.is_of(&host) && setting.wants(&case.what(&host)));
+        let cases = CASES.iter().filter(|case| case.runs_on(&host) && setting.wants(&case.what(&host)));
         let cases: Vec<&Case> = cases.collect();
         for round in 1..=setting.rounds {
             for case in &cases {
@@ -113,10 +117,10 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
                 let least = case.lowest_rate.map_or(Bound::Shown, Bound::AtLeast);
                 table.add(&what, "rate, per second", least, [own[1], peer[1]]);
                 if host.is_mysql && case.peer == "oltp_point_select" && case.own.is_some() {
-                    let is_asked = case.connections == FLOOR_CONNECTIONS;
-                    let most = if is_asked { Bound::AtMost(MOST_OVER_FLOOR) } else { Bound::Shown };
-                    let floor = floor(&bare_loop, &host, case.connections)?;
-                    table.add(&what, "client CPU, over that of a bare loop, µs", most, [own[0], floor]);
+                    let has_bound = case.connections == BARE_LOOP_CONNECTIONS;
+                    let most = if has_bound { Bound::AtMost(MOST_OVER_BARE_LOOP) } else { Bound::Shown };
+                    let bare = bare_loop_cpu(&bare_loop, &host, case.connections)?;
+                    table.add(&what, "client CPU, over that of a bare loop, µs", most, [own[0], bare]);
                 }
             }
         }
@@ -125,7 +129,8 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![hosts::servers(&titles), version])
 }
 
-/// Returns client CPU in µs per transaction, and transactions per second.
+/// Returns client CPU in µs per transaction, and transactions per second. `is_own` selects dbdyno,
+/// and otherwise the other program is measured.
 fn measured(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result<[f64; 2]> {
     if case.program == "pgbench" {
         let line = format!("-i -q -s 1 -h {} -U postgres {PEER_DATABASE}", host.socket);
@@ -137,19 +142,19 @@ fn measured(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result
         let step = by_plan(setting, host, case, test)?;
         return Ok([number(&step, "/metrics/client_cpu_us")?, number(&step, "/metrics/rate")?]);
     }
-    let mut line = on_client_cpus(if is_own { setting.dbdyno.as_os_str() } else { case.program.as_ref() });
+    let mut command = on_client_cpus(if is_own { setting.dbdyno.as_os_str() } else { case.program.as_ref() });
     if is_own {
-        line.args(["--quiet", case.program]);
+        command.args(["--quiet", case.program]);
     }
     if case.program == "pgbench" {
         let Case { connections, peer, .. } = case;
         let options = format!("-n -h {} -U postgres -M prepared -b {peer}", host.socket);
         let load = format!("-c {connections} -j 4 -T {SECONDS} {PEER_DATABASE}");
-        line.args(options.split(' ')).args(load.split(' '));
+        command.args(options.split(' ')).args(load.split(' '));
     } else {
-        line.args(host.words(case.peer, &case.load(), case.peer_options, "run"));
+        command.args(host.words(case.peer, &case.load(), case.peer_options, "run"));
     }
-    let ended = ended(&line)?;
+    let ended = ended(&command)?;
     let (count, rate) = ended.transactions()?;
     Ok([ended.cpu_us / count, rate])
 }
@@ -166,11 +171,11 @@ fn by_plan(setting: &Setting, host: &Host, case: &Case, test: &str) -> Result<Va
     Ok(ran.step(&format!("{test}.c{connections}"))?.clone())
 }
 
-/// Returns the client CPU in µs per query of the bare loop. The loop has the same number of
-/// connections and is pinned like the other clients.
-fn floor(bare_loop: &Path, host: &Host, connections: u32) -> Result<f64> {
-    let mut line = on_client_cpus(bare_loop);
-    line.args([&host.socket, PEER_DATABASE]).args([connections, SECONDS].map(|number| number.to_string()));
-    let said: Value = serde_json::from_str(&output(&mut line)?)?;
-    Ok(number(&said, "/cpu_us")? / number(&said, "/queries")?)
+/// Runs the bare loop with `connections` connections on the CPUs of the other clients. Returns its
+/// CPU in µs per query.
+fn bare_loop_cpu(bare_loop: &Path, host: &Host, connections: u32) -> Result<f64> {
+    let mut command = on_client_cpus(bare_loop);
+    command.args([&host.socket, PEER_DATABASE]).args([connections, SECONDS].map(|number| number.to_string()));
+    let figures: Value = serde_json::from_str(&output(&mut command)?)?;
+    Ok(number(&figures, "/cpu_us")? / number(&figures, "/queries")?)
 }

@@ -5,7 +5,7 @@
 //! what its build reported. Settings become semantic classes (`classes`), and classes and pitfalls
 //! become remarks (`compared`, `pitfalls`). Each product's folder in `dbdyno-products` says how its
 //! option file is read and what its settings mean. The same code judges a run that was recorded and
-//! predicts one that was not. docs/reference/parity.md is written from the data files,
+//! predicts one that was not. docs/reference/parity.md is generated from the data files
 //! `classes.toml` and `pitfalls.toml`.
 
 mod classes;
@@ -44,8 +44,8 @@ fn entries<T: DeserializeOwned>(text: &str) -> Vec<T> {
     tables.into_values().flatten().collect()
 }
 
-/// How a run's variants were configured and what the servers made of it; `None` where the plan
-/// turns this off, and where no server was ever read back.
+/// Returns how a run's variants were configured and what the servers made of it. It is `None` where
+/// the plan turns parity off, and where no server's settings were read back.
 pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     let plan = &run.manifest.plan;
     if plan.parity == dbdyno_model::Parity::Off {
@@ -59,13 +59,14 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     Some(compared(&subjects, &plan.differs, circumstances_of(&run.manifest)))
 }
 
-/// A query plan of this form, with one text per node and without what differs from run to run.
+/// Returns one text per node of the query plan in `rows`, without what differs from run to run.
+/// `form` says how the rows are to be read, such as `mysql` for rows of MySQL's EXPLAIN.
 pub(crate) fn plan_nodes(form: &str, rows: &[Vec<Option<String>>]) -> Vec<String> {
     (FamilyFacts::named(form).plan_nodes)(rows)
 }
 
-/// Size of the page cache that holds a variant's tables, and whether it was configured; `None`
-/// where it is not known.
+/// Returns the size in bytes of the page cache that holds a variant's tables, and whether it was
+/// configured. It is `None` where the size is not known.
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     let found = classes().iter().find(|class| class.id == "buffer-pool")?.of_what_is_there(subject)?;
     match found.value {
@@ -74,15 +75,15 @@ pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     }
 }
 
-/// Whether a variant's server answers repeated queries from a cache of answers.
+/// Whether a variant's server answers repeated queries from a query cache.
 pub(crate) fn keeps_answers(run: &Run, name: &str) -> bool {
     let class = classes().iter().find(|class| class.id == "query-cache");
     let found = class.and_then(|class| class.of(&subject_of(run, name)?));
     found.is_some_and(|found| found.value == Value::words("on"))
 }
 
-/// The classes that decide results and that are set differently for two variants, from one run or
-/// from two.
+/// Returns the classes that decide results and that are set differently for two variants. The
+/// variants may be from one run or from two.
 pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDifference> {
     let [base_subject, new_subject] = [base, new].map(|(run, name)| subject_of(run, name));
     let (Some(base_subject), Some(new_subject)) = (base_subject, new_subject) else {
@@ -101,7 +102,8 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDiffere
     parity.remarks.into_iter().filter_map(difference).collect()
 }
 
-/// One variant of a run, as its server was read back; `None` when it never ran.
+/// Returns a variant with the settings that were read back from its server, or `None` when it never
+/// ran.
 pub(crate) fn subject_of(run: &Run, name: &str) -> Option<Subject> {
     let variant = run.manifest.variants.iter().find(|variant| variant.name == name)?;
     let server = servers(run, name).next()?;
@@ -110,7 +112,7 @@ pub(crate) fn subject_of(run: &Run, name: &str) -> Option<Subject> {
     Some(effective(variant, server, &planned))
 }
 
-/// Whether no step that the variant ran used prepared statements.
+/// Whether the variant ran a step and all its steps sent their statements as text, not prepared.
 fn sends_text_only(run: &Run, variant: &str) -> bool {
     const TEXT: [&str; 2] = ["text", "simple"];
     let cells = run.cells.iter().filter(|cell| cell.id.variant == variant);
@@ -123,8 +125,8 @@ fn circumstances_of(manifest: &Manifest) -> Circumstances {
     circumstances(&manifest.workloads, manifest.host.server_cpus.as_deref())
 }
 
-/// What pitfalls need to know about a run's workloads, as the largest value of each, and about its
-/// servers' CPUs, written as `0-3,8`.
+/// Returns what pitfalls need to know about a run. Sizes and connections are the largest of any
+/// workload. `server_cpus` is a list such as `0-3,8`.
 pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> Circumstances {
     Circumstances {
         data_bytes: workloads.iter().filter_map(|workload| workload.data_bytes).max(),
@@ -139,7 +141,7 @@ mod tests {
     use crate::fixtures::{cell, load_step, query_step, run};
 
     #[test]
-    fn a_variant_sends_text_where_each_of_its_steps_did() {
+    fn a_variant_sends_text_only_if_all_its_steps_do() {
         let ran = |protocols: &[&str]| {
             let step = |protocol: &&str| {
                 let mut step = query_step(400, 200);

@@ -16,7 +16,7 @@ use crate::conductor::{Conductor, Stop};
 use crate::exit::BoxedError;
 use crate::host;
 
-/// What is done before a measured step. The server stops before it and starts after it.
+/// What is done to the data and the caches before a measured step. The server is stopped for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reset {
     pub(crate) data: DataChange,
@@ -26,25 +26,28 @@ pub(crate) struct Reset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataChange {
     AsItIs,
-    /// Fresh data, on which the load is to run again.
+    /// The data directory is made again, and the load is to run on it again.
     Anew,
     /// The data become the snapshot. A copy of the snapshot then takes their place.
     TakeAndRestore,
+    /// A copy of the snapshot takes the place of the data.
     Restore,
 }
 
 /// What decides which data a measured step gets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepStart {
+    /// Whether this is the cell's first measured step.
     pub(crate) is_first: bool,
     /// Whether the cell began on a copy of the snapshot, without a load of its own.
     pub(crate) began_on_copy: bool,
-    /// Whether the workload lets data be put back before the step.
+    /// Whether data may be put back before the step. It is false for a step that goes on with what
+    /// the step before it has left.
     pub(crate) begins_group: bool,
     pub(crate) is_cold: bool,
 }
 
-/// Returns what a mode asks for before a step. It is `None` when the step goes on in the running
+/// Returns what a mode asks for before a step, or `None` when the step goes on in the running
 /// server.
 pub(crate) fn reset_before(mode: DataMode, step: StepStart) -> Option<Reset> {
     let is_later_group = !step.is_first && step.begins_group;
@@ -64,7 +67,7 @@ pub(crate) fn reset_before(mode: DataMode, step: StepStart) -> Option<Reset> {
     }
 }
 
-/// Makes a record of work between steps: its name, its time, and its details.
+/// Returns a record of work that began at `began` and ends now.
 fn work(name: &str, began: Instant, details: Value) -> Work {
     let details = match details {
         Value::Object(map) => map,
@@ -98,8 +101,9 @@ impl Conductor<'_> {
         Ok(work("restore", began, details))
     }
 
-    /// Stops the server, does what `reset` says, and starts the server. Each part becomes work in
-    /// the record. It returns a new session for set-up and checks.
+    /// Stops the server, does what `reset` says, and starts the server. The record gets one work
+    /// entry per part. `loaded` is the workload's state after the load, which a snapshot keeps. The
+    /// method returns a new session for set-up and checks.
     pub(crate) fn reset_before(
         &mut self,
         id: &CellId,
@@ -107,12 +111,12 @@ impl Conductor<'_> {
         database: &mut Database,
         session: AnySession,
         reset: Reset,
-        knowledge: Value,
+        loaded: Value,
     ) -> Result<AnySession, Stop> {
         self.progress.busy("between steps");
         self.runtime.block_on(session.close());
         let mut works = Vec::new();
-        let restarted = self.restarted(id, database, reset, knowledge, &mut works);
+        let restarted = self.restarted(id, database, reset, loaded, &mut works);
         // The work before a failure is recorded too, because it took time.
         self.write_works(writer, Ok(works))?;
         restarted
@@ -123,7 +127,7 @@ impl Conductor<'_> {
         id: &CellId,
         database: &mut Database,
         reset: Reset,
-        knowledge: Value,
+        loaded: Value,
         works: &mut Vec<Work>,
     ) -> Result<AnySession, Stop> {
         let limit = self.plan.host.stop_timeout.0;
@@ -132,13 +136,13 @@ impl Conductor<'_> {
         if runtime_dir.is_some() {
             works.push(work("stop", began, Value::Null));
         }
-        self.change(id, reset, knowledge, works).map_err(Stop::failed)?;
+        self.change(id, reset, loaded, works).map_err(Stop::failed)?;
         let data = match reset.data {
             DataChange::Anew => Data::Fresh,
             _ if reset.is_cold => Data::Cold,
             _ => Data::AsItIs,
         };
-        // The cell's log file goes on.
+        // The server continues the cell's log file.
         let (data_dir, log) = (self.data_dir(id), self.log_file(id, false));
         let began = Instant::now();
         let variant = self.prepared(id)?;
@@ -157,7 +161,7 @@ impl Conductor<'_> {
         &self,
         id: &CellId,
         reset: Reset,
-        knowledge: Value,
+        loaded: Value,
         works: &mut Vec<Work>,
     ) -> Result<(), BoxedError> {
         let (data_dir, folder) = (self.data_dir(id), snapshot_dir(&self.data_root, id));
@@ -168,7 +172,7 @@ impl Conductor<'_> {
                 Some(Snapshot::open(&folder).ok_or("the snapshot of the loaded data is gone")?)
             }
             DataChange::TakeAndRestore => {
-                let taken = Snapshot::take(&data_dir, &folder, knowledge, &self.cancel)?;
+                let taken = Snapshot::take(&data_dir, &folder, loaded, &self.cancel)?;
                 let info = &taken.info;
                 let (files, bytes, sha256) = (info.files.len(), info.bytes, &info.sha256);
                 let details = json!({ "files": files, "bytes": bytes, "sha256": sha256 });
@@ -187,8 +191,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Returns a note on servers of MySQL and MariaDB that reload their last buffer pool after each
-    /// start, because they do so during the first step.
+    /// Returns a note if a MySQL or MariaDB server reloads its last buffer pool after each start,
+    /// because it does so during the first step.
     pub(crate) fn warming_note(&self, id: &CellId, server: &ServerInfo) -> Option<String> {
         let mode = self.plan.workload.data_of(&id.workload).0;
         let setting = server.settings.get("innodb_buffer_pool_load_at_startup")?;
@@ -215,7 +219,7 @@ mod tests {
     fn table(is_cold: bool) -> String {
         let mut lines = String::new();
         for mode in MODES {
-            let of = |is_first, began_on_copy, begins_group| {
+            let change = |is_first, began_on_copy, begins_group| {
                 let step = StepStart { is_first, began_on_copy, begins_group, is_cold };
                 match reset_before(mode, step) {
                     None => "goes on".to_owned(),
@@ -224,19 +228,19 @@ mod tests {
                     }
                 }
             };
-            let first = of(true, false, true);
-            let (later, of_group) = (of(false, false, true), of(false, false, false));
+            let first = change(true, false, true);
+            let (later, in_group) = (change(false, false, true), change(false, false, false));
             lines.push_str(&format!(
-                "{}: first {first}; on a copy {}; later {later}; within a group {of_group}\n",
+                "{}: first {first}; on a copy {}; later {later}; within a group {in_group}\n",
                 mode.name(),
-                of(true, true, true)
+                change(true, true, true)
             ));
         }
         lines
     }
 
     #[test]
-    fn each_mode_gives_each_step_what_it_promises() {
+    fn each_mode_resets_before_the_steps_that_it_promises() {
         insta::assert_snapshot!(table(false), @r"
         preserve: first goes on; on a copy goes on; later goes on; within a group goes on
         restart: first AsItIs; on a copy AsItIs; later AsItIs; within a group goes on

@@ -6,7 +6,7 @@ use crate::oltp::distribution::IdDistribution;
 use crate::oltp::operation::OltpDraws;
 use crate::oltp::options::{Distribution, OltpOptions};
 
-/// The highest prime below 2^32. It leaves the remainder 3 when it is divided by 4.
+/// The highest prime below 2^32. It is congruent to 3 modulo 4, as [`unique`] requires.
 const PRIME: u64 = 4_294_967_291;
 
 #[derive(Debug)]
@@ -21,12 +21,12 @@ pub(crate) struct Draw {
 
 impl Draw {
     /// Returns draws from `stream`. `options` name the default distribution, and have the
-    /// parameters of all.
+    /// parameters of every distribution.
     pub(crate) fn new(stream: Philox, options: OltpOptions) -> Self {
         Self { draws: OltpDraws::new(&stream, 0, u64::MAX), stream, options, made: Vec::new() }
     }
 
-    /// Begins the draws of event `number` of `task`.
+    /// Begins the draws for event `number` of connection task `task`.
     pub(crate) fn begin(&mut self, task: u32, number: u64) {
         self.draws = OltpDraws::new(&self.stream, task, number);
     }
@@ -42,22 +42,22 @@ impl Draw {
 
     /// Returns a number from `low` to `high`, both included, as `kind` draws it.
     pub(crate) fn of(&mut self, kind: Distribution, low: i64, high: i64) -> i64 {
-        /// Most distributions that are kept. Scripts ask for a few ranges over and over.
-        const MOST_MADE: usize = 8;
+        /// Highest number of distributions that are kept. Scripts ask for a few ranges repeatedly.
+        const MOST_KEPT: usize = 8;
         if kind == Distribution::Uniform {
             return self.uniform(low, high);
         }
         let Some(values) = values(low, high) else { return low };
-        let place = self.made.iter().position(|made| made.0 == kind && made.1 == values);
-        let place = place.unwrap_or_else(|| {
-            if self.made.len() == MOST_MADE {
+        let index = self.made.iter().position(|made| made.0 == kind && made.1 == values);
+        let index = index.unwrap_or_else(|| {
+            if self.made.len() == MOST_KEPT {
                 self.made.remove(0);
             }
             let options = OltpOptions { distribution: kind, ..self.options.clone() };
             self.made.push((kind, values, IdDistribution::new(&options, values)));
             self.made.len() - 1
         });
-        low.wrapping_add_unsigned(self.made[place].2.draw(&mut self.draws) - 1)
+        low.wrapping_add_unsigned(self.made[index].2.draw(&mut self.draws) - 1)
     }
 
     /// Returns a uniform number in `[0, 1)`.
@@ -68,7 +68,7 @@ impl Draw {
     /// Returns the `template` with a digit for each `#` and a lower-case letter for each `@`.
     pub(crate) fn text(&mut self, template: &[u8]) -> Vec<u8> {
         let (mut digits, mut used) = ([0; 16], 16);
-        let mut sign = |&sign: &u8| match sign {
+        let mut filled = |&character: &u8| match character {
             b'#' => {
                 if used == digits.len() {
                     (digits, used) = (self.draws.digits(), 0);
@@ -79,7 +79,7 @@ impl Draw {
             b'@' => b'a' + self.draws.below(26) as u8,
             other => other,
         };
-        template.iter().map(&mut sign).collect()
+        template.iter().map(&mut filled).collect()
     }
 
     /// Returns a text of `least` to `most` characters from `0` to `z`.
@@ -89,15 +89,15 @@ impl Draw {
     }
 }
 
-/// Returns how many whole numbers there are from `low` to `high`, or `None` when there is no more than
+/// Returns how many whole numbers there are from `low` to `high`, or `None` when there is at most
 /// one.
 fn values(low: i64, high: i64) -> Option<u64> {
     (high > low).then(|| high.abs_diff(low).saturating_add(1))
 }
 
-/// Returns number `index` of a permutation of all whole numbers of 32 bits, so that no two are equal.
-/// It takes quadratic residues of a prime that leaves 3 when divided by 4, twice, with a shift in
-/// between.
+/// Returns value `index` of a permutation of all 32-bit numbers, so no two values are equal. The
+/// function maps a number to its quadratic residue modulo [`PRIME`] twice. It adds the seed and
+/// flips some bits in between.
 pub(crate) fn unique(index: u32, seed: u64) -> u32 {
     let residue = |x: u32| {
         let wide = u64::from(x);
@@ -131,7 +131,7 @@ mod tests {
                 |draw, low, high| draw.of(Distribution::Pareto, low, high),
                 |draw, low, high| draw.of(Distribution::Zipfian, low, high),
             ];
-            kinds.map(|of| (0..1000).map(|_| of(draw, -5, 20)).collect::<Vec<_>>())
+            kinds.map(|next| (0..1000).map(|_| next(draw, -5, 20)).collect::<Vec<_>>())
         };
         let first = all(&mut draw());
         assert!(first.iter().flatten().all(|value| (-5..=20).contains(value)));
@@ -148,7 +148,7 @@ mod tests {
         let text = draw().text(b"##-@@-x#");
         let shape: Vec<u8> = text
             .iter()
-            .map(|sign| match sign {
+            .map(|character| match character {
                 b'0'..=b'9' => b'#',
                 b'a'..=b'w' | b'y' | b'z' => b'@',
                 other => *other,
@@ -156,7 +156,7 @@ mod tests {
             .collect();
         assert_eq!(shape, b"##-@@-x#");
         let any = draw().any_text(3, 9);
-        assert!((3..=9).contains(&any.len()) && any.iter().all(|sign| (b'0'..=b'z').contains(sign)));
+        assert!((3..=9).contains(&any.len()) && any.iter().all(|byte| (b'0'..=b'z').contains(byte)));
     }
 
     #[test]

@@ -16,8 +16,9 @@ const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file",
 /// paths would mean other files.
 const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
 
-/// Reads the file at `path`: its text, and its settings in their order. The text is checked, so
-/// that it can be appended to the file that `initdb` makes, whose settings it overrides.
+/// Reads the text of the file at `path`, and its settings in their order. The text will be
+/// appended to the file that `initdb` makes, to override its settings, so the text is checked for
+/// lines that must not be there.
 pub(in crate::postgres) fn own_config(path: &Path) -> Result<OwnConfig, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -55,8 +56,8 @@ pub(in crate::postgres) fn login_of_file(path: &Path, options: &LoginOptions) ->
     Ok(FileLogin { user: None, password: Some(password) })
 }
 
-/// Finds the password for `options` in a password file's text. A unix socket counts as host
-/// `localhost`, with the port in its name.
+/// Finds the password for `options` in a password file's text. A Unix socket counts as host
+/// `localhost`, and its port is the extension of its path.
 fn password(text: &str, options: &LoginOptions) -> Option<String> {
     let (host, port) = match &options.address {
         Address::Tcp { host, port } => (host.clone(), port.to_string()),
@@ -98,7 +99,7 @@ fn fields(line: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn written(text: &str) -> Result<String, Error> {
+    fn text_read_back(text: &str) -> Result<String, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postgresql.conf");
         std::fs::write(&path, text).unwrap();
@@ -109,7 +110,7 @@ mod tests {
     fn settings_stay_as_they_are() {
         let text = "# shared_buffers\nshared_buffers = 1GB\n\n  wal_level minimal # x\nmy.hba_file = 'x'\n\
                     archive_command = 'include me'\n#include 'x'\n";
-        assert_eq!(written(text).unwrap(), text);
+        assert_eq!(text_read_back(text).unwrap(), text);
     }
 
     #[test]
@@ -120,7 +121,7 @@ mod tests {
             ("a = 1\nb = 2\nDATA_DIRECTORY = '/x'", "line 3: dbdyno sets data_directory"),
             ("  hba_file '/x'", "line 1: dbdyno sets hba_file"),
         ] {
-            let message = written(text).unwrap_err().to_string();
+            let message = text_read_back(text).unwrap_err().to_string();
             assert!(message.contains(line), "{message}");
         }
     }
