@@ -57,7 +57,7 @@ pub use compare::comparability::host_class;
 pub use compare::comparison::{CompareChoices, compare};
 pub use compare::noise::{Forecast, StepNoise, fixed_blocks, forecast, noise, pooled};
 pub use compare::pairs::{margin_of, margins_without_step};
-pub use compare::rates::{ReachedRate, keeps_target, least_accepted};
+pub use compare::rates::{ReachedRate, keeps_target, min_accepted};
 pub use compare::ratio::{GroupRatios, interval_of_blocks, ratio_of_blocks, ratio_of_runs};
 pub use compare::verdicts::{MIN_SECONDS, p_text};
 pub use error::Error;

@@ -130,7 +130,7 @@ fn method(history: &History) -> String {
         Measure::Ratio => "Ratios to the base of the same run, 0 if any block had rate zero",
     };
     let newest = match history.detectable {
-        Detectable { series, least_newest: Some(runs), .. } => {
+        Detectable { series, min_newest: Some(runs), .. } => {
             let among = if series == 1 { String::new() } else { format!(" alone among {series}") };
             format!(" A new level of one series{among} can be found once {runs} runs have it.")
         }
@@ -159,7 +159,7 @@ fn summary(history: &History) -> Vec<String> {
         return vec!["No step of any run has a valid block: there is nothing to follow.".to_owned()];
     }
     let mut lines: Vec<String> = history.series.iter().filter_map(|series| lapse(history, series)).collect();
-    if all.is_empty() && history.detectable.runs < history.detectable.least_runs_of_all {
+    if all.is_empty() && history.detectable.runs < history.detectable.min_runs_of_all {
         lines.push("No change of level can be found yet: there are too few runs.".to_owned());
     } else if all.is_empty() {
         lines.push("No change of level beyond the margin was found in any series.".to_owned());

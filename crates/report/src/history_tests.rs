@@ -46,9 +46,9 @@ pub(crate) fn history() -> History {
         detectable: Detectable {
             series: 2,
             runs: 6,
-            least_runs: 9,
-            least_runs_of_all: 8,
-            least_newest: None,
+            min_runs: 9,
+            min_runs_of_all: 8,
+            min_newest: None,
         },
         series: vec![
             series("qr100", [9_010.0, 9_050.0, 9_000.0, 8_200.0, 8_230.0, 8_200.0].map(Some), vec![change]),
@@ -172,7 +172,7 @@ fn no_change_is_a_sentence_too() {
 #[test]
 fn how_many_runs_show_a_new_level_is_reported_where_any_can() {
     let mut history = history();
-    history.detectable.least_newest = Some(3);
+    history.detectable.min_newest = Some(3);
     let said = " A new level of one series alone among 2 can be found once 3 runs have it. Margin 2.0 %.";
     assert!(method(&history).ends_with(said), "{}", method(&history));
     history.detectable.series = 1;

@@ -251,8 +251,8 @@ mod tests {
                     "times",
                     "looks",
                     "series",
-                    "least_runs",
-                    "least_runs_of_all",
+                    "min_runs",
+                    "min_runs_of_all",
                     "more",
                 ]
                 .contains(&name) =>

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use dbdyno_analyse::{
     MIN_SECONDS, ReachedRate, RestlessLevel, StepFindings, TooFewOperations, Undecided, VariantStep,
-    WorkLeft, ZeroRates, is_in_bytes, keeps_target, least_accepted,
+    WorkLeft, ZeroRates, is_in_bytes, keeps_target, min_accepted,
 };
 
 use crate::document::Table;
@@ -116,7 +116,7 @@ pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<
              at least {least:.0} % needed"
         )
     } else {
-        let least = whole(least_accepted(target, share));
+        let least = whole(min_accepted(target, share));
         format!("background inserts {shown}/s, at least {least}/s of {target_text}/s needed")
     };
     let blocks = some_blocks(variant).map(|blocks| format!("; missed in {blocks}"));

@@ -157,14 +157,14 @@ pub(crate) fn fixed_rate_notes(steps: &[ComparedStep]) -> Vec<Warning> {
 
 /// The smallest whole number of rows per second that counts as having kept the target:
 /// `round(share * target)`.
-pub fn least_accepted(target_rows_per_second: f64, share: f64) -> f64 {
+pub fn min_accepted(target_rows_per_second: f64, share: f64) -> f64 {
     (share * target_rows_per_second).round()
 }
 
 /// Applies the original's service level rule, on rounded figures: a target of 1000 at 95 % is kept
 /// by 949.5 and missed by 949.4.
 pub fn keeps_target(rows_per_second: f64, target_rows_per_second: f64, share: f64) -> bool {
-    rows_per_second.round() >= least_accepted(target_rows_per_second, share)
+    rows_per_second.round() >= min_accepted(target_rows_per_second, share)
 }
 
 impl StepFindings {
@@ -212,7 +212,7 @@ pub(crate) fn target_warnings(step: &StepFindings) -> Vec<Warning> {
             true => Warning::new(Code::TargetMissedByClient)
                 .with("part", (100.0 * judged / target).floor() / 100.0)
                 .with("share", share),
-            false => Warning::new(Code::TargetMissed).with("least", least_accepted(target, share)),
+            false => Warning::new(Code::TargetMissed).with("least", min_accepted(target, share)),
         };
         Some(in_blocks(warning.at(place).with("rate", rate).with("target", target)))
     };

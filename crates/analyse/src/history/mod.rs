@@ -20,7 +20,7 @@ use crate::model::{
     Aspect, BlockShare, Code, Difference, Findings, LEVEL, StepFindings, StepRun, VariantStep, Verdict,
     Warning,
 };
-use crate::statistics::change_point::{Changes, ReportedChange, changes_of_all, least_newer, least_values};
+use crate::statistics::change_point::{Changes, ReportedChange, changes_of_all, min_newer, min_values};
 use crate::statistics::describe::{geometric_mean, median};
 use crate::statistics::student::equivalence_bounds;
 
@@ -34,20 +34,20 @@ pub struct Detectable {
     pub runs: usize,
     /// Smallest number of runs with which a change in one series alone can be found. The next field
     /// is the number for a change that all series have.
-    pub least_runs: usize,
-    pub least_runs_of_all: usize,
+    pub min_runs: usize,
+    pub min_runs_of_all: usize,
     /// Smallest number of newest runs at another level with which a change in one series alone can
-    /// be found; `None` with fewer than `least_runs` runs.
-    pub least_newest: Option<usize>,
+    /// be found; `None` with fewer than `min_runs` runs.
+    pub min_newest: Option<usize>,
 }
 
 impl Detectable {
     fn too_few(&self) -> Option<Warning> {
-        let Self { series, runs, least_runs, least_runs_of_all, .. } = *self;
+        let Self { series, runs, min_runs, min_runs_of_all, .. } = *self;
         let warning = Warning::new(Code::TooFewRuns).with("runs", runs).with("series", series);
-        let warning = warning.with("least_runs", least_runs);
-        let of_all = (least_runs_of_all < least_runs).then_some(least_runs_of_all);
-        (runs < least_runs).then(|| warning.with_some("least_runs_of_all", of_all))
+        let warning = warning.with("min_runs", min_runs);
+        let of_all = (min_runs_of_all < min_runs).then_some(min_runs_of_all);
+        (runs < min_runs).then(|| warning.with_some("min_runs_of_all", of_all))
     }
 }
 
@@ -262,9 +262,9 @@ fn detectable(series: &[Series]) -> Detectable {
     Detectable {
         series: judged,
         runs,
-        least_runs: least_values(judged, LEVEL),
-        least_runs_of_all: least_values(1, LEVEL),
-        least_newest: least_newer(runs, judged, LEVEL),
+        min_runs: min_values(judged, LEVEL),
+        min_runs_of_all: min_values(1, LEVEL),
+        min_newest: min_newer(runs, judged, LEVEL),
     }
 }
 

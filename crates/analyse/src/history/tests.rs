@@ -232,11 +232,11 @@ fn a_new_kernel_or_dbdyno_is_reported_with_the_run_that_it_came_with() {
 fn too_few_runs_to_find_any_change_are_reported_with_the_least_number() {
     let runs = slower_from_the_eighth();
     let few = found(&runs[..4], HistoryChoices::default());
-    insta::assert_snapshot!(shown_all(&few.notes), @"too-few-runs least_runs: 9, least_runs_of_all: 8, runs: 4, series: 2");
+    insta::assert_snapshot!(shown_all(&few.notes), @"too-few-runs min_runs: 9, min_runs_of_all: 8, runs: 4, series: 2");
     let one = HistoryChoices { variant: Some("b"), ..HistoryChoices::default() };
-    insta::assert_snapshot!(shown_all(&found(&runs[..7], one).notes), @"too-few-runs least_runs: 8, runs: 7, series: 1");
+    insta::assert_snapshot!(shown_all(&found(&runs[..7], one).notes), @"too-few-runs min_runs: 8, runs: 7, series: 1");
     let all = found(&runs, HistoryChoices::default());
-    assert_eq!((all.notes, all.detectable.least_newest), (Vec::new(), Some(3)));
+    assert_eq!((all.notes, all.detectable.min_newest), (Vec::new(), Some(3)));
 }
 
 /// Nights of an open loop that `a` answers in about 1 ms. `b` answers it in 500 ms from the eighth
@@ -349,7 +349,7 @@ fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
         let runs = nights(&(0..fast + slow).map(|n| [rate(n), 1e6 + n as f64]).collect::<Vec<_>>());
         let choices = HistoryChoices { variant: Some("a"), ..HistoryChoices::default() };
         let found = found(&runs, choices);
-        (found.detectable.least_newest, found.series[0].is_worse_now())
+        (found.detectable.min_newest, found.series[0].is_worse_now())
     };
     assert_eq!(with(7, 2), (Some(3), false));
     assert_eq!(with(7, 3), (Some(2), true));

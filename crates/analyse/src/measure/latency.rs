@@ -109,9 +109,9 @@ pub(crate) fn buckets(histogram: Option<&Histogram<u64>>) -> Vec<Bucket> {
     let mut counts = [0_u64; BUCKETS.len()];
     let total = histogram.map_or(0, Histogram::len);
     for value in histogram.into_iter().flat_map(|histogram| histogram.iter_recorded()) {
-        let least_us =
+        let min_us =
             histogram.map_or(0, |histogram| histogram.lowest_equivalent(value.value_iterated_to()));
-        let bucket = BUCKETS.partition_point(|(_, bound_us)| *bound_us < least_us);
+        let bucket = BUCKETS.partition_point(|(_, bound_us)| *bound_us < min_us);
         counts[bucket] += value.count_at_value();
     }
     let percent = |count: u64| if total == 0 { 0.0 } else { 100.0 * count as f64 / total as f64 };

@@ -58,7 +58,7 @@ pub fn permutations_for(series: usize) -> u64 {
 /// The smallest p that a series of `values` can have when its `newer` last values are at another
 /// level, however far apart the levels are. It counts the orders that have the newer values
 /// together at the end or at the beginning. It is 1 where a side has fewer than two values.
-pub fn least_p(values: usize, newer: usize) -> f64 {
+pub fn lowest_p(values: usize, newer: usize) -> f64 {
     if newer < MIN_SIDE || newer + MIN_SIDE > values {
         return 1.0;
     }
@@ -68,9 +68,9 @@ pub fn least_p(values: usize, newer: usize) -> f64 {
 
 /// Smallest number of values with which a change in one series among `series` can be found at
 /// `level`. It is the best case, with half of the values at either level.
-pub fn least_values(series: usize, level: f64) -> usize {
+pub fn min_values(series: usize, level: f64) -> usize {
     let mut values = 2 * MIN_SIDE;
-    while least_p(values, values / 2) * series as f64 > level {
+    while lowest_p(values, values / 2) * series as f64 > level {
         values += 1;
     }
     values
@@ -78,14 +78,14 @@ pub fn least_values(series: usize, level: f64) -> usize {
 
 /// Smallest number of newest values at another level that can be found at `level`, in one series of
 /// `values` values among `series`.
-pub fn least_newer(values: usize, series: usize, level: f64) -> Option<usize> {
-    (MIN_SIDE..values).find(|newer| least_p(values, *newer) * series as f64 <= level)
+pub fn min_newer(values: usize, series: usize, level: f64) -> Option<usize> {
+    (MIN_SIDE..values).find(|newer| lowest_p(values, *newer) * series as f64 <= level)
 }
 
 /// The largest change in `values`, whatever its p; `None` for fewer than four values and for equal
 /// ones.
-pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<ChangePoint> {
-    let (at, statistic) = greatest_split(values)?;
+pub fn largest_change(values: &[f64], seed: u64, permutations: u64) -> Option<ChangePoint> {
+    let (at, statistic) = largest_split(values)?;
     if statistic <= 0.0 {
         return None;
     }
@@ -95,7 +95,7 @@ pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<C
     let (mut as_great, mut counted) = (0, 0);
     while counted < permutations && as_great < ENOUGH {
         resampling::shuffle(&mut shuffled, resampling::random_number(seed, counted));
-        as_great += u64::from(greatest_split(&shuffled).is_some_and(|(_, other)| other >= least));
+        as_great += u64::from(largest_split(&shuffled).is_some_and(|(_, other)| other >= least));
         counted += 1;
     }
     let p = if as_great == ENOUGH {
@@ -108,7 +108,7 @@ pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<C
 
 /// The split with the largest between-groups sum of squares, k (n − k) ÷ n × (difference of
 /// means)², and that sum.
-fn greatest_split(values: &[f64]) -> Option<(usize, f64)> {
+fn largest_split(values: &[f64]) -> Option<(usize, f64)> {
     let count = values.len();
     let total: f64 = values.iter().sum();
     let mut sum = 0.0;
@@ -175,7 +175,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
         series.iter().enumerate().map(|(at, values)| Segment { series: at, start: 0, end: values.len() });
     let mut segments: Vec<Segment> = wholes.filter(|segment| segment.length() >= MIN_VALUES).collect();
     // A shorter part cannot have a p as small as `level`, whatever its values are.
-    let least = least_values(1, level);
+    let least = min_values(1, level);
     let mut is_first = true;
     while !segments.is_empty() {
         let permutations = permutations_for(segments.len());
@@ -183,7 +183,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
             let values = &series[segment.series][segment.start..segment.end];
             let own_seed =
                 if is_first { seed } else { resampling::random_number(seed, segment.start as u64) };
-            greatest_change(values, own_seed, permutations)
+            largest_change(values, own_seed, permutations)
         };
         let tested: Vec<Option<ChangePoint>> = parallel::map(&segments, greatest);
         let p: Vec<f64> = tested.iter().map(|change| change.map_or(1.0, |change| change.p)).collect();
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_step_is_found_where_it_is() {
         let values = [10.0, 10.2, 9.9, 10.1, 9.8, 10.0, 12.1, 12.0, 11.8, 12.2, 11.9, 12.0];
-        let found = greatest_change(&values, 1, PERMUTATIONS).unwrap();
+        let found = largest_change(&values, 1, PERMUTATIONS).unwrap();
         assert_eq!(found.at, 6);
         close(found.before, 10.0, 1e-9);
         close(found.after, 12.0, 1e-9);
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_p_value_is_that_of_all_orders() {
         // A separate program counted this over all 720 orders of the six values.
-        let found = greatest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3, PERMUTATIONS).unwrap();
+        let found = largest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3, PERMUTATIONS).unwrap();
         assert_eq!(found.at, 4);
         close(found.p, 0.2, 0.04);
     }
@@ -256,10 +256,10 @@ mod tests {
                 values.swap(from, other);
             }
         }
-        let least = greatest_split(values).unwrap().1 * (1.0 - 1e-9);
+        let least = largest_split(values).unwrap().1 * (1.0 - 1e-9);
         let (mut as_great, mut orders) = (0_u32, 0_u32);
         visit(&mut values.to_vec(), 0, &mut |order| {
-            as_great += u32::from(greatest_split(order).unwrap().1 >= least);
+            as_great += u32::from(largest_split(order).unwrap().1 >= least);
             orders += 1;
         });
         f64::from(as_great) / f64::from(orders)
@@ -271,19 +271,19 @@ mod tests {
             let level = |n: usize| if n + newer < values { 0.0 } else { 100.0 };
             let series: Vec<f64> =
                 (0..values).map(|n| level(n) + [0.3, 0.1, 0.7, 0.4][n % 4] * n as f64).collect();
-            close(least_p(values, newer), exact_p(&series), 1e-9);
+            close(lowest_p(values, newer), exact_p(&series), 1e-9);
         }
-        assert_eq!((least_p(8, 1), least_p(8, 7), least_p(3, 2)), (1.0, 1.0, 1.0));
+        assert_eq!((lowest_p(8, 1), lowest_p(8, 7), lowest_p(3, 2)), (1.0, 1.0, 1.0));
     }
 
     #[test]
     fn more_series_need_more_runs_and_a_new_level_shows_after_two_or_three() {
-        assert_eq!([1, 10, 42, 84].map(|series| least_values(series, 0.05)), [8, 11, 13, 14]);
+        assert_eq!([1, 10, 42, 84].map(|series| min_values(series, 0.05)), [8, 11, 13, 14]);
         assert_eq!(
-            [7, 8, 9, 10, 30].map(|values| least_newer(values, 1, 0.05)),
+            [7, 8, 9, 10, 30].map(|values| min_newer(values, 1, 0.05)),
             [None, Some(3), Some(3), Some(2), Some(2)]
         );
-        assert_eq!([10, 15, 30].map(|values| least_newer(values, 10, 0.05)), [None, Some(3), Some(2)]);
+        assert_eq!([10, 15, 30].map(|values| min_newer(values, 10, 0.05)), [None, Some(3), Some(2)]);
     }
 
     #[test]
@@ -291,16 +291,16 @@ mod tests {
         let level = |n: usize| [10.0, 12.0][n / 12] + [0.1, -0.1, 0.05, -0.05][n % 4];
         let values: Vec<f64> = (0..24).map(level).collect();
         let series = 84;
-        let found = greatest_change(&values, 1, permutations_for(series)).unwrap();
+        let found = largest_change(&values, 1, permutations_for(series)).unwrap();
         assert!(found.p * series as f64 <= 0.05, "{}", found.p);
-        let alone = greatest_change(&values, 1, PERMUTATIONS).unwrap();
+        let alone = largest_change(&values, 1, PERMUTATIONS).unwrap();
         assert!(alone.p * series as f64 > 0.05, "fewer permutations cannot show it: {}", alone.p);
     }
 
     #[test]
     fn too_few_or_equal_values_have_no_change() {
-        assert!(greatest_change(&[1.0, 1.0, 9.0], 1, PERMUTATIONS).is_none());
-        assert!(greatest_change(&[4.0; 8], 1, PERMUTATIONS).is_none());
+        assert!(largest_change(&[1.0, 1.0, 9.0], 1, PERMUTATIONS).is_none());
+        assert!(largest_change(&[4.0; 8], 1, PERMUTATIONS).is_none());
     }
 
     /// A series with ten values per level.

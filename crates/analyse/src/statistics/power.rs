@@ -98,11 +98,11 @@ fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
 /// `None` when even [`MOST_BLOCKS`] do not, as for every difference that is no larger than the
 /// margin.
 pub fn blocks_needed(difference: f64, margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
-    least_blocks(MOST_BLOCKS, |blocks| power(difference, margin, deviation, blocks, level) >= wanted)
+    min_blocks(MOST_BLOCKS, |blocks| power(difference, margin, deviation, blocks, level) >= wanted)
 }
 
 /// The smallest number from 2 to `most` that is `enough`, where all larger numbers are enough too.
-fn least_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u32> {
+fn min_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u32> {
     if !enough(most) {
         return None;
     }
@@ -215,7 +215,7 @@ pub fn margin_for_same(deviation: f64, blocks: u32, level: f64, wanted: f64) -> 
 /// The smallest number of blocks that show two equal variants to be within `margin` (log ratio)
 /// with `wanted` power; `None` when even [`MOST_BLOCKS`] do not.
 pub fn blocks_for_same(margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
-    least_blocks(MOST_BLOCKS, |blocks| power_same(0.0, margin, deviation, blocks, level) >= wanted)
+    min_blocks(MOST_BLOCKS, |blocks| power_same(0.0, margin, deviation, blocks, level) >= wanted)
 }
 
 /// Power for the difference and the margin, both in standard errors.

@@ -400,7 +400,7 @@ mod tests {
     }
 
     /// The smallest p over the looks from block `first` to `most`, for equal variants.
-    fn least_p(study: u64, (first, most): (u32, u32), value: impl Fn(u64, u64) -> f64) -> f64 {
+    fn lowest_p(study: u64, (first, most): (u32, u32), value: impl Fn(u64, u64) -> f64) -> f64 {
         let values: Vec<f64> = (0..u64::from(most)).map(|block| value(study, block)).collect();
         let p = |blocks: u32| {
             let estimate = Estimate::of_mean(&values[..blocks as usize]).unwrap();
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn of_equal_variants_all_looks_together_find_a_difference_as_often_as_the_level_says() {
         const STUDIES: u64 = 10_000;
-        let all: Vec<f64> = (0..STUDIES).map(|study| least_p(study, (3, 12), normal)).collect();
+        let all: Vec<f64> = (0..STUDIES).map(|study| lowest_p(study, (3, 12), normal)).collect();
         for level in [0.2, 0.05, 0.01, 0.001] {
             let found = all.iter().filter(|p| **p <= level).count() as f64 / STUDIES as f64;
             assert!((found - level).abs() <= chance(level, STUDIES), "{found} of {level}");
@@ -434,7 +434,7 @@ mod tests {
             2.0_f64.sqrt() * normal(study, block) + side
         };
         for value in [&heavy as &dyn Fn(u64, u64) -> f64, &drifting] {
-            let found = share(STUDIES, |study| least_p(study, (3, 12), value) <= 0.05);
+            let found = share(STUDIES, |study| lowest_p(study, (3, 12), value) <= 0.05);
             assert!(found <= 0.05 + chance(0.05, STUDIES), "{found}");
         }
     }

@@ -353,7 +353,7 @@ where
     if wire.scan(&mut scanner).await? != PostgresScanStep::CopyIn {
         scanner.finish()?;
         return Err(PostgresFault::Server(PostgresServerError::Copy(
-            "this is no COPY ... FROM STDIN: the server asks for no rows",
+            "the statement is not COPY ... FROM STDIN, so the server takes no rows",
         )));
     }
     wire.message();

@@ -38,7 +38,7 @@ fn noting(service: Duration) -> (Script, Arc<Mutex<Vec<u64>>>) {
     (script, numbers)
 }
 
-fn greatest_backlog(record: &StepRecord) -> u64 {
+fn highest_backlog(record: &StepRecord) -> u64 {
     record.intervals.iter().map(|interval| interval.backlog).max().expect("intervals")
 }
 
@@ -111,7 +111,7 @@ fn one_slow_connection_holds_up_only_what_it_has_taken() {
         assert!(percentile(&record, "response", 1.0) >= 1_000_000);
         // Held up by it, every other operation would wait, half of them for more than 0.5 s, and
         // 100 be behind at the end of the first second.
-        let (late_us, backlog) = (percentile(&record, "response", 0.75), greatest_backlog(&record));
+        let (late_us, backlog) = (percentile(&record, "response", 0.75), highest_backlog(&record));
         went(late_us < 300_000 && backlog < 90, (late_us, backlog))
     });
 }

@@ -163,7 +163,7 @@ impl Workload for Microbenchmarks {
             self.contents = found.contents;
         }
         if test == MicroTest::Insert && self.tables.shared.client_ids() {
-            self.first_new_id = self.tables.greatest_id(session).await? + 1;
+            self.first_new_id = self.tables.highest_id(session).await? + 1;
         }
         Ok(works)
     }

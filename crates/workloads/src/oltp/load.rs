@@ -288,7 +288,7 @@ pub(crate) async fn find(
             sums_of(number, session).await?
         } else {
             // Without verification no one needs the sums, so a large table is not read.
-            let greatest = greatest_id(number, session).await?;
+            let greatest = highest_id(number, session).await?;
             [greatest, 1, greatest, 0, 0]
         };
         let last_id = setup.options.last_id();
@@ -318,10 +318,10 @@ fn wanted(setup: &OltpSetup) -> String {
     }
 }
 
-pub(crate) async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128> {
+pub(crate) async fn highest_id(number: u32, session: &mut AnySession) -> Result<i128> {
     let table = OltpSetup::table(number);
     let looking = format!("looking for the highest id of table {table}");
-    checks::number(session, &sql::greatest_id(&table), looking).await
+    checks::number(session, &sql::highest_id(&table), looking).await
 }
 
 fn work(name: &str, began: Instant, tables: u32) -> Work {

@@ -81,16 +81,16 @@ impl Oltp {
     async fn find_first_new_id(&mut self, index: usize, session: &mut AnySession) -> Result<()> {
         let inserts = matches!(self.steps[index].kind, OltpStepKind::Test { test: Test::Insert, .. });
         if self.shared.client_ids() && inserts {
-            self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
+            self.first_new_id = self.first_new_id.max(self.highest_id(session).await? + 1);
         }
         Ok(())
     }
 
     /// Returns the highest id in all tables, or 0 when they are empty.
-    pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64> {
+    pub(crate) async fn highest_id(&self, session: &mut AnySession) -> Result<i64> {
         let mut highest = 0;
         for number in 1..=self.shared.options.tables {
-            highest = highest.max(load::greatest_id(number, session).await?);
+            highest = highest.max(load::highest_id(number, session).await?);
         }
         Ok(i64::try_from(highest).unwrap_or(i64::MAX))
     }

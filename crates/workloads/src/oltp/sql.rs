@@ -245,7 +245,7 @@ pub(crate) fn rows_of(table: &str, ids: &[u64]) -> String {
     format!("SELECT id, k, c, pad FROM {table} WHERE id IN ({}) ORDER BY id", ids.join(", "))
 }
 
-pub(crate) fn greatest_id(table: &str) -> String {
+pub(crate) fn highest_id(table: &str) -> String {
     format!("SELECT MAX(id) FROM {table}")
 }
 

@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 
 use crate::compare::verdicts::{adjust, of_estimate, verdict_of_inference};
 use crate::model::{Inference, Verdict};
-use crate::statistics::change_point::{PERMUTATIONS, changes_of_all, greatest_change};
+use crate::statistics::change_point::{PERMUTATIONS, changes_of_all, largest_change};
 use crate::statistics::ranks::hodges_lehmann;
 use crate::statistics::resampling::{self, bca};
 use crate::statistics::student::Estimate;
@@ -237,12 +237,12 @@ fn same_is_said_of_a_difference_as_great_as_the_margin_in_at_most_5_percent_of_s
 #[test]
 fn a_change_is_found_in_at_most_5_percent_of_series_of_noise() {
     let found = share(2_000, |study| {
-        greatest_change(&noise(study, 20, 1.0), study, PERMUTATIONS).is_some_and(|change| change.p <= 0.05)
+        largest_change(&noise(study, 20, 1.0), study, PERMUTATIONS).is_some_and(|change| change.p <= 0.05)
     });
     at_most_5_percent(found, 2_000);
     let after_choosing = share(600, |study| {
         let values = noise(study, 20, 1.0);
-        let at = greatest_change(&values, study, PERMUTATIONS).unwrap().at;
+        let at = largest_change(&values, study, PERMUTATIONS).unwrap().at;
         Estimate::of_difference(&values[..at], &values[at..]).is_some_and(|d| d.p_of_difference() <= 0.05)
     });
     assert!(after_choosing >= 0.2, "what the permutations protect from: {after_choosing}");
@@ -276,7 +276,7 @@ fn further_changes_are_rarely_reported(studies: u64) {
     at_most_5_percent(reported, studies);
     let each_by_itself = share(studies / 3, |study| {
         let is_reported =
-            |part: &[f64]| greatest_change(part, study, PERMUTATIONS).is_some_and(|change| change.p <= 0.05);
+            |part: &[f64]| largest_change(part, study, PERMUTATIONS).is_some_and(|change| change.p <= 0.05);
         changed_once(study).iter().any(|values| is_reported(&values[..20]) || is_reported(&values[20..]))
     });
     assert!(each_by_itself >= 0.25, "what one family of all parts protects from: {each_by_itself}");
