@@ -43,13 +43,7 @@ pub(crate) fn history() -> History {
         margin: 0.02,
         runs: (1..=6).map(run).collect(),
         notes: vec![Warning::new(Code::UnlikeFirst).with("run", "5").with("difference", vec![unlike])],
-        detectable: Detectable {
-            series: 2,
-            runs: 6,
-            min_runs: 9,
-            min_runs_of_all: 8,
-            min_newest: None,
-        },
+        detectable: Detectable { series: 2, runs: 6, min_runs: 9, min_runs_of_all: 8, min_newest: None },
         series: vec![
             series("qr100", [9_010.0, 9_050.0, 9_000.0, 8_200.0, 8_230.0, 8_200.0].map(Some), vec![change]),
             series("qp100", [Some(12.1), None, Some(12.2), Some(12.0), Some(12.1), Some(12.15)], Vec::new()),

@@ -109,8 +109,7 @@ pub(crate) fn buckets(histogram: Option<&Histogram<u64>>) -> Vec<Bucket> {
     let mut counts = [0_u64; BUCKETS.len()];
     let total = histogram.map_or(0, Histogram::len);
     for value in histogram.into_iter().flat_map(|histogram| histogram.iter_recorded()) {
-        let min_us =
-            histogram.map_or(0, |histogram| histogram.lowest_equivalent(value.value_iterated_to()));
+        let min_us = histogram.map_or(0, |histogram| histogram.lowest_equivalent(value.value_iterated_to()));
         let bucket = BUCKETS.partition_point(|(_, bound_us)| *bound_us < min_us);
         counts[bucket] += value.count_at_value();
     }
