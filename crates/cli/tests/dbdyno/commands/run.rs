@@ -238,19 +238,19 @@ fn without_sampling_the_cost_columns_are_empty_and_the_report_says_why() {
 }
 
 #[test]
-fn the_report_is_the_answer_and_parts_of_the_evidence_on_request() {
+fn the_report_is_the_summary_and_parts_of_the_details_on_request() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
-    let (answer, _) = ended.expect_ok().out.split_once("\nreport: ").expect("the page is named last");
-    let lines: Vec<&str> = answer.trim_end().lines().collect();
-    assert!(lines[lines.len() - 2].starts_with("qp100 "), "the table is last but a note: {answer}");
-    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{answer}");
+    let (summary, _) = ended.expect_ok().out.split_once("\nreport: ").expect("the page is named last");
+    let lines: Vec<&str> = summary.trim_end().lines().collect();
+    assert!(lines[lines.len() - 2].starts_with("qp100 "), "the table is last but a note: {summary}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{summary}");
 
     let report = |more: &[&str]| desk.dbdyno(&[&["report", "latest"], more].concat());
     let again = report(&[]);
     let unnamed = |text: &str| text.replace("runs/", "").replace(name(&desk.run_dir()).as_str(), "RUN");
-    assert_eq!(unnamed(again.expect_ok().out.trim_end()), unnamed(answer.trim_end()));
+    assert_eq!(unnamed(again.expect_ok().out.trim_end()), unnamed(summary.trim_end()));
     let cost = report(&["--section", "cost", "--step", "qr100"]);
     assert!(cost.expect_ok().out.contains("cpupq") && !cost.out.contains("l.i0"), "{}", cost.out);
     let latency = report(&["--section", "latency"]);
@@ -258,6 +258,6 @@ fn the_report_is_the_answer_and_parts_of_the_evidence_on_request() {
     assert!(report(&["--warnings"]).expect_ok().out.contains("debug build"), "each warning is there");
     insta::assert_snapshot!(desk.refusal(&report(&["--step", "qr99"])), @"exit 2: error: the run has no step called `qr99`; its steps: l.i0, l.x, l.i1, l.i2, qr100, qp100");
     let refused = desk.refusal(&report(&["--section", "costs"]));
-    let parts = "there are answer, warnings, tables, latency, cost, io, sql, statistics, config, all";
+    let parts = "there are summary, warnings, tables, latency, cost, io, sql, statistics, config, all";
     assert!(refused.starts_with("exit 2: ") && refused.contains(parts), "{refused}");
 }
