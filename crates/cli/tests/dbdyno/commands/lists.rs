@@ -22,17 +22,17 @@ fn a_plan_is_explained_without_running_it() {
       block 2  rollback, wal
 
     insert-benchmark on rollback, wal, once each: about 21 s
-    step     what                                       about
-    ─────────────────────────────────────────────────────────
-    prepare  server and tables                          0.2 s
-    l.i0     4,000 rows                                 0.1 s
-    l.x      3 indexes on 4,000 rows                    0.0 s
-    l.i1     800 rows in, as many out                   0.4 s
-    l.i2     200 rows in, as many out                   0.2 s
-    settle   cleanup and pause after l.i2               0.0 s
+    step     what                                         about
+    ───────────────────────────────────────────────────────────
+    prepare  server and tables                            0.2 s
+    l.i0     4,000 rows                                   0.1 s
+    l.x      3 indexes on 4,000 rows                      0.0 s
+    l.i1     800 rows in, as many out                     0.4 s
+    l.i2     200 rows in, as many out                     0.2 s
+    settle   cleanup and pause after l.i2                 0.0 s
     qr100    10s at 100 inserts and deletes/s per client   10 s
     qp100    10s at 100 inserts and deletes/s per client   10 s
-    verify   6 checks of 4,000 rows                     0.0 s
+    verify   6 checks of 4,000 rows                       0.0 s
 
     time: about 84 s in all (steps with a fixed length and pauses are exact, the rest is an estimate)
     disk: about 18 MB at most
