@@ -1,7 +1,7 @@
 // Tables of the page: sort, filter, rows and columns exchanged, copy as Markdown or TSV, another
 // base.
 import { button, changeData, part } from "./charts/figure.js";
-import { pageData } from "./charts/look.js";
+import { pageData, signed } from "./charts/look.js";
 import { isOpen, ratioOf } from "./ratio.js";
 
 /** Makes the tables in a part of the page answer. */
@@ -308,7 +308,7 @@ function rebase(cell, step, variant, base, variants, { isTime, better, worse }) 
   const [above, below] = isTime ? [worse, better] : [better, worse];
   const isPlain = !found || isOpen(found.sign, found.value);
   cell.title = "against " + variants[base];
-  cell.textContent = found ? `${found.sign ? found.sign + " " : ""}${found.value.toFixed(2)} ` : "n/a";
+  cell.textContent = found ? signed(found.sign, found.value.toFixed(2)) + " " : "n/a";
   paint(cell, isPlain ? ["", ""] : found.value > 1.05 ? above : found.value < 0.95 ? below : ["", ""]);
   if (found && found.low && variant !== base) { const small = part("small"); small.textContent = `${found.low.toFixed(3)}–${found.high.toFixed(3)}`; cell.append(small); }
 }

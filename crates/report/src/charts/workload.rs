@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 
 use super::{Charts, bound_sign, chart, figure, rate_of, rounded};
 use crate::document::{Cell, Chart, Table};
-use crate::views::cells::sign_of;
 use crate::views::details::statistics::{composite, one_by_one};
 use crate::views::groups::in_published_order;
 use crate::views::sweeps::{self, PointOf, Sweep};
@@ -91,7 +90,6 @@ fn has_sign(point: &Value) -> bool {
 /// Returns the data of a point: row, variant, ratio, ends of the interval and verdict. A ratio that
 /// is only a bound has `>`, `<` or `≷` as a last item.
 fn ratio_point(row: usize, variant: usize, cell: &Cell) -> Option<Value> {
-    let bound = cell.bound.map(|bound| sign_of(Some(bound)).trim_end());
     let mut point = vec![
         json!(row),
         json!(variant),
@@ -100,7 +98,7 @@ fn ratio_point(row: usize, variant: usize, cell: &Cell) -> Option<Value> {
         json!(cell.interval.map(|interval| interval.high)),
         json!(cell.verdict.map(Verdict::word)),
     ];
-    point.extend(bound.map(|sign| json!(sign)));
+    point.extend(bound_sign(cell.bound).map(|sign| json!(sign)));
     Some(Value::Array(point))
 }
 

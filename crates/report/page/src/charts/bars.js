@@ -1,7 +1,7 @@
 // What an operation cost as stacked bars, blocks as points, and query times as bars with whiskers
 // and points.
 import { niceEnds } from "./lines.js";
-import { common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, tipLine, valueAxis } from "./look.js";
+import { common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, signed, tipLine, valueAxis } from "./look.js";
 
 /** CPU and IO of an operation, a bar a variant, stacked by who used it; a panel for each unit. */
 export function cost(data, { names, hidden, width }) {
@@ -38,9 +38,6 @@ export function cost(data, { names, hidden, width }) {
     keys: data.panels.map((panel) => panel.parts.map((part, number) => [part.name, number])),
   };
 }
-
-/** `> 7200` of a time that is only a bound. */
-const signed = (sign, text) => sign ? `${sign} ${text}` : text;
 
 /** Each block's rate as a point, and the median as a line. */
 export function blocks(data, { names, hidden, width }) {

@@ -61,6 +61,9 @@ export function ratioText(value) {
   return value === null ? "–" : value >= 9.995 ? String(Number(value.toPrecision(4))) : value >= 0.1 ? value.toFixed(2) : String(Number(value.toPrecision(3)));
 }
 
+/** `> 3.10` of a value that is only a bound. */
+export const signed = (sign, text) => sign ? `${sign} ${text}` : text;
+
 /** Options that every chart has. */
 export function common() {
   return {

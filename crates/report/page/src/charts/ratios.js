@@ -1,6 +1,6 @@
 // Ratios as dots with intervals on a logarithmic axis around 1; far values are cut at the edge and
 // labelled.
-import { common, css, escaped, look, nameAxis, nameRoom, ratioText, tipLine, valueAxis, wrapped } from "./look.js";
+import { common, css, escaped, look, nameAxis, nameRoom, ratioText, signed, tipLine, valueAxis, wrapped } from "./look.js";
 
 /** How far the axis reaches from 1, as a logarithm: most ratios with their intervals, and not the few that lie far off. */
 function reach(points, margin) {
@@ -26,9 +26,6 @@ function marks(bound) {
   for (let value = 1 + step; value <= far; value += step) { above.push(value); }
   return [...above.map((value) => 1 / value).reverse(), 1, ...above].map(Math.log);
 }
-
-/** `> 3.10` of a ratio that is only a bound. */
-const signed = (point, text) => point.sign ? `${point.sign} ${text}` : text;
 
 const isDecided = (verdict) => !!verdict && verdict !== "undecided" && verdict !== "invalid";
 
@@ -59,12 +56,12 @@ function drawPoint(api, point, at, bound) {
     children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
     // The label stands on the side that has room.
     const side = log > 0 ? -1 : 1;
-    label(signed(point, ratioText(point.value)), end + side * 12, side);
+    label(signed(point.sign, ratioText(point.value)), end + side * 12, side);
   } else if (isFar) {
     const side = Math.sign(log), edge = x(point.value);
     const points = [[edge, y - 5], [edge + side * 8, y], [edge, y + 5]];
     children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
-    label(signed(point, ratioText(point.value)), edge - side * 6, -side);
+    label(signed(point.sign, ratioText(point.value)), edge - side * 6, -side);
   } else {
     children.push({ type: "circle", shape: { cx: x(point.value), cy: y, r: 4.5 }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
   }
@@ -123,10 +120,10 @@ export function ratios(data, { names, hidden, width, choice }) {
         const interval = point.low > 0 ? ` (95 % interval ${ratioText(point.low)} to ${ratioText(point.high)})` : "";
         const verdict = point.verdict ? `, ${point.verdict}` : "";
         return `<b>${escaped(data.rows[order[point.row]])}</b>` +
-          tipLine(point.variant, names[point.variant], signed(point, point.value.toFixed(4)) + interval + verdict);
+          tipLine(point.variant, names[point.variant], signed(point.sign, point.value.toFixed(4)) + interval + verdict);
       } },
       series,
     },
-    said: points.map((point) => `${data.rows[order[point.row]]}, ${names[point.variant]}: ${signed(point, ratioText(point.value))} ${point.verdict || ""}`),
+    said: points.map((point) => `${data.rows[order[point.row]]}, ${names[point.variant]}: ${signed(point.sign, ratioText(point.value))} ${point.verdict || ""}`),
   };
 }
