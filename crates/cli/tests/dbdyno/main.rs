@@ -1,8 +1,9 @@
-//! The command from outside: on SQLite and on nothing, on real servers, on programmed servers whose
-//! truth is known, on clusters of real engines, and its pages in a browser.
+//! Tests of the command from outside: with SQLite and without a database, on real servers, on
+//! programmed servers whose true figures are known, on clusters of real engines, and with its pages
+//! in a browser.
 //!
-//! Tests that are not ignored need the servers of [`servers::shared`] and nothing else. `truth`
-//! needs the machine for itself: `cargo xtask test --all` runs its tests one at a time.
+//! Tests that are not ignored need only the servers in [`servers::shared`]. The tests in `truth`
+//! need the machine for themselves, so `cargo xtask test --all` runs them one at a time.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

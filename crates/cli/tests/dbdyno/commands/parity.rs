@@ -1,4 +1,4 @@
-//! Variants that are not set alike: predicted, refused, declared, reported.
+//! Tests how variants whose settings differ are predicted, refused, declared and reported.
 
 use crate::support::Desk;
 

@@ -1,5 +1,5 @@
-//! Plans with scripts of pgbench, and its command line: how sleeps end, and rates that no client
-//! keeps up with.
+//! Tests plans with pgbench scripts, and `dbdyno pgbench`: how a sleep ends, and what happens at a
+//! rate that no client can keep up with.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use super::known_answer::listening;
 use crate::support::{Desk, faults, figure, findings, wait_until_in_step};
 
-/// A plan whose script sleeps longer than anybody waits.
+/// Writes a plan whose script sleeps longer than any test waits.
 fn sleeper(time: &str) -> Desk {
     let desk = Desk::new();
     desk.write("s.sql", "SELECT 1;\n\\sleep 100000 s\nSELECT 2;\n");
@@ -55,8 +55,8 @@ fn partitions_are_refused_where_a_database_has_none() {
     }
 }
 
-/// Of a hundred million a second next to none is sent in time. One by one they would be counted for
-/// minutes.
+/// Almost none of a hundred million transactions per second is sent in time. Counting the skipped
+/// ones one by one would take minutes.
 #[test]
 fn what_is_skipped_of_a_rate_that_nobody_keeps_is_counted_at_once() {
     let desk = Desk::new();

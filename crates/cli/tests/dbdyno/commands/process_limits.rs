@@ -1,4 +1,5 @@
-//! Limits that the process is started with: each ends a run with one sentence and status 3.
+//! Tests the limits that the process is started with. Each limit ends a run with one sentence and
+//! status 3.
 
 use std::process::Command;
 
@@ -7,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::commands::{TWO_VARIANTS, plan, short_plan};
 use crate::support::{Desk, Ended, wait_until_in_step};
 
-/// `dbdyno run p.toml` below a limit.
+/// Runs `dbdyno run p.toml` with the process limit `limit`.
 fn limited(desk: &Desk, limit: &str) -> Ended {
     let mut shell = Command::new("sh");
     desk.prepare(&mut shell);
@@ -70,7 +71,7 @@ fn a_run_dumps_no_core_and_leaves_the_hard_limit_as_it_is() {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
     let mut shell = Command::new("sh");
     desk.prepare(&mut shell);
-    // As much as is allowed here.
+    // The soft limit becomes the highest that the hard limit allows on this machine.
     let script = "ulimit -S -c $(ulimit -H -c); exec \"$0\" run p.toml";
     shell.args(["-c", script, env!("CARGO_BIN_EXE_dbdyno")]);
     let mut running = desk.start(&mut shell);

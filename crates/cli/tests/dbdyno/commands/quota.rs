@@ -1,5 +1,5 @@
-//! A CPU quota on the client, in control groups of version 1 or 2: what was measured is the quota,
-//! and the step says so.
+//! Tests a CPU quota on the client, in control groups of version 1 or 2. Such a step measures the
+//! quota, and it says so.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use crate::commands::known_answer::listening;
 use crate::support::{Desk, findings};
 
-/// A control group that may use a fifth of one CPU, and is removed in the end.
+/// A control group that may use a fifth of one CPU. It is removed when dropped.
 struct Quota(PathBuf);
 
 impl Quota {

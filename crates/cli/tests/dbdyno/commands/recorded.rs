@@ -1,5 +1,5 @@
-//! A run that was never measured: ten steps of two servers in five blocks, written by the writer of
-//! records, always the same.
+//! A run that was never measured: ten steps of two servers in five blocks. The record's own writer
+//! writes it, and its contents are always the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use serde_json::Map;
 const AT: &str = "2026-01-01T00:00:00Z";
 const SECONDS: u64 = 12;
 const VARIANTS: [&str; 2] = ["mysql-5.7.22", "mysql-8.0.31"];
-/// Name, rate of the base, and the new server's rate and p99 in percent of the base's.
+/// The step's name, the base's rate per second, and the new server's rate and p99 as percentages of
+/// the base's.
 const STEPS: [(&str, u64, u64, u64); 10] = [
     ("load", 180_000, 112, 100),
     ("point-select.c1", 14_000, 90, 111),
@@ -40,7 +41,7 @@ pub(crate) fn write(parent: &Path) -> PathBuf {
         let server = ServerInfo { version_text, ..ServerInfo::default() };
         cell.event(&CellEvent::Server { at: AT.to_owned(), server }).unwrap();
         for (number, (name, rate, ratio, tail)) in STEPS.into_iter().enumerate() {
-            // Thousandths from cell to cell.
+            // Cells differ by a few thousandths.
             let noise = 1_000 + (7 * at as u64 + 5 * number as u64) % 11;
             let percent = |of: u64| if is_new { of } else { 100 };
             let per_second = rate * percent(ratio) * noise / 100_000;

@@ -1,12 +1,13 @@
-//! What `dbdyno run` would refuse, said by `dbdyno plan`, and by both before anything starts.
+//! Tests that `dbdyno plan` reports whatever `dbdyno run` would refuse, and that both do so before
+//! anything starts.
 
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::Desk;
 
 const MARIADB: &str = "echo 'mysqld  Ver 10.11.5-MariaDB for Linux on x86_64 (MariaDB Server)'";
 
-/// What `dbdyno plan` and `dbdyno run` say of a variant on a MariaDB that opens `connections`; the
-/// same.
+/// Checks that `dbdyno plan` and `dbdyno run` refuse, in the same words, a variant on MariaDB whose
+/// plan opens `connections`. Returns those words.
 fn refused(desk: &Desk, variant: &str, connections: u32) -> String {
     desk.fake_server("server", MARIADB);
     let variant = format!("[[variant]]\nname = \"a\"\nbasedir = \"server\"\n{variant}\n");
@@ -119,7 +120,8 @@ fn a_report_is_not_written_into_a_file_whose_ending_is_of_no_format() {
     insta::assert_snapshot!(refused(&["history", run, "--plan", "test"]), @r#"exit 2: error: only one run is of the plan "test", and a history has two or more; the plans of these runs: test"#);
 }
 
-/// What `dbdyno plan` and `dbdyno run` say of `p.toml`, the same; `plan` shows the plan all the same.
+/// Checks that `dbdyno plan` and `dbdyno run` refuse `p.toml` in the same words. `plan` prints the
+/// plan nevertheless.
 fn both_refuse(desk: &Desk) -> String {
     let [plan, run] = ["plan", "run"].map(|command| desk.dbdyno(&[command, "p.toml"]));
     assert!(plan.out.contains("\norder of cells\n"), "{}", plan.out);

@@ -1,4 +1,4 @@
-//! Cells that failed, and are run again in their place.
+//! Tests that cells that failed can be run again.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,15 @@ use dbdyno_record::{CellId, Outcome, Run, RunEvent};
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::{Desk, faults, findings};
 
-/// A run whose second cell fails, because its data directory is another's; returns its folder and
-/// the stranger's.
+/// Makes a run whose second cell fails, because its data directory already holds someone else's
+/// data. Returns the run's folder and that directory.
 fn with_a_failed_cell(desk: &Desk) -> (PathBuf, PathBuf) {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     let running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
     let order = Run::open(&dir).unwrap().manifest.order;
-    // As soon as it is known which cell is the second: the first takes longer than any hold-up.
+    // The directory must be there before the second cell begins. The order tells which cell that
+    // is, and the first cell takes longer than any delay of this test.
     let strangers = dir.join(format!("data/1-{}-insert-benchmark", order[1].variant));
     std::fs::create_dir_all(&strangers).unwrap();
     std::fs::write(strangers.join("letters"), "mine").unwrap();
@@ -66,7 +67,7 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
         (&reported.places, &reported.figures["records"]),
         (&vec![cell.to_string()], &Figure::Text(to))
     );
-    // Nothing has failed any more.
+    // No failed cell is left.
     let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
     let nothing = "nothing is left to run: 2 of 2 cells have ended\n";
     assert!(again.expect_ok().err.contains(nothing), "{}", again.err);

@@ -1,4 +1,4 @@
-//! `[host] rest`: the machine is left alone between two cells.
+//! Tests `[host] rest`, a pause between two cells in which the machine is left alone.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -18,7 +18,7 @@ fn resting_plan(rest: &str, blocks: u32) -> String {
     )
 }
 
-/// Cells and the rests between them, in their order.
+/// The cells and the rests between them, in the order in which they happened.
 fn order(dir: &Path) -> String {
     let word = |event: &RunEvent| match event {
         RunEvent::CellStarted { .. } => Some("cell"),
@@ -28,7 +28,7 @@ fn order(dir: &Path) -> String {
     Run::open(dir).unwrap().events.iter().filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Length of each rest, and the time that the run had taken then.
+/// The length of each rest, and the run's elapsed time that was recorded with it.
 fn rests(dir: &Path) -> Vec<(Duration, Duration)> {
     let rest = |event: &RunEvent| match event {
         RunEvent::Rested { duration_us, elapsed_us, .. } => {
@@ -89,7 +89,7 @@ fn ctrl_c_ends_a_rest_and_what_is_left_begins_without_one() {
     wait_for("the end of the first cell", || {
         std::fs::read_to_string(&events).is_ok_and(|text| text.contains("cell_ended")).then_some(())
     });
-    // So that most often the rest has begun.
+    // After this delay the rest has usually begun.
     sleep(Duration::from_millis(300));
     let asked = Instant::now();
     running.signal(Signal::SIGINT);

@@ -1,4 +1,4 @@
-//! What a run that goes on must have in common with the one that began.
+//! Tests what a resumed run must have in common with its first session.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::{Desk, findings, texts, wait_until_in_step};
 
-/// A run that was killed in the first of its two cells. Where this process was held up until the
-/// cell had ended, the run was too quick, and another one is made.
+/// Makes a run that was killed in the first of its two cells. If this test was delayed until the
+/// cell had ended, the kill came too late, and another run is made.
 fn killed(desk: &Desk) -> PathBuf {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     for _ in 0..5 {
@@ -28,7 +28,7 @@ fn killed(desk: &Desk) -> PathBuf {
     panic!("five runs ended their first cell before they were killed")
 }
 
-/// Makes the manifest that of a run that began otherwise; what it was comes back.
+/// Changes the manifest to that of a run that began in another way. Returns the original text.
 fn began_otherwise(dir: &Path, change: impl FnOnce(&mut Value)) -> String {
     let path = dir.join("manifest.json");
     let before = std::fs::read_to_string(&path).unwrap();
@@ -80,7 +80,7 @@ fn another_program_does_not_go_on_with_a_run_unless_it_is_asked_to_and_the_repor
         reported.contains("the run went on with another dbdyno than the one that began it: "),
         "{reported}"
     );
-    // It is one of the programs that made the run now.
+    // The resuming program is now one of those that made the run.
     let again = resume(&[]);
     assert!(!again.expect_ok().err.contains("another dbdyno"), "{}", again.err);
 }
@@ -156,7 +156,8 @@ fn flags_of_a_run_that_goes_on_begin_no_other_run() {
     assert!(!desk.path("runs").exists(), "a run was begun");
 }
 
-/// As `kill -9` leaves it between the run's end and its report, that of an earlier end included.
+/// This is the state that `kill -9` leaves between the run's end and its report. An earlier end may
+/// have left an older report.
 #[test]
 fn a_run_that_is_over_gets_the_report_that_it_lacks() {
     let desk = Desk::new();
@@ -182,7 +183,7 @@ fn a_run_that_is_over_gets_the_report_that_it_lacks() {
     assert_eq!(std::fs::read(dir.join("events.jsonl")).unwrap(), events, "the record is written to");
 }
 
-/// As `kill -9` leaves it between a cell's end and the removal of its data.
+/// This is the state that `kill -9` leaves between a cell's end and the removal of its data.
 #[test]
 fn data_of_cells_that_have_ended_go_when_the_run_goes_on() {
     let desk = Desk::new();
@@ -203,12 +204,12 @@ fn data_of_cells_that_have_ended_go_when_the_run_goes_on() {
         assert!(!resumed.expect_ok().err.contains("are left in"), "{}", resumed.err);
         assert!(!dir.join("data").exists(), "{}", resumed.err);
     }
-    // It was killed before the marker was made, or after it was removed.
+    // This is the state when dbdyno was killed before the marker was made, or after it was removed.
     std::fs::create_dir_all(dir.join("data/1-wal-oltp")).unwrap();
     let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
     assert!(!resumed.expect_ok().err.contains("data"), "{}", resumed.err);
     assert!(!dir.join("data").exists());
-    // What dbdyno has not made stays, and is named.
+    // A file that dbdyno has not made stays, and the message names it.
     desk.write(&format!("{}/data/1-wal-oltp/precious", dir.display()), "x");
     let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
     assert!(

@@ -1,4 +1,4 @@
-//! A run from its plan to its reports.
+//! Tests a run from its plan to its reports.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Files below `dir` that have a name of the layout, relative and sorted.
+/// The files below `dir` whose names belong to the documented layout, relative to it and sorted.
 fn files(dir: &Path) -> Vec<String> {
     let output = Command::new("find").args([".", "-type", "f", "-printf", "%P\n"]).current_dir(dir).output();
     let mut files: Vec<_> =
@@ -66,7 +66,7 @@ fn the_layout_is_the_documented_one(dir: &Path) {
     let mut expected: Vec<String> =
         ["events.jsonl", "manifest.json", "report.html"].map(str::to_owned).to_vec();
     for cell in ["1/rollback", "1/wal", "2/rollback", "2/wal"] {
-        // Without a log SQLite puts nothing off.
+        // SQLite has no deferred work without a write-ahead log.
         let deferred_work = cell.ends_with("wal").then_some("deferred_work");
         let cell = format!("cells/{cell}/insert-benchmark");
         expected.push(format!("{cell}/events.jsonl"));
@@ -83,7 +83,7 @@ fn the_layout_is_the_documented_one(dir: &Path) {
         }
     }
     expected.sort();
-    // Not every machine has control groups that limit the CPU.
+    // Only some machines have control groups that limit the CPU.
     let is_everywhere = |file: &String| !file.ends_with("/throttling.jsonl");
     assert_eq!(files(dir).into_iter().filter(is_everywhere).collect::<Vec<_>>(), expected);
     assert!(dir.join("logs").is_dir() && !dir.join("data").exists());

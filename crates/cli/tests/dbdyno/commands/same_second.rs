@@ -1,4 +1,4 @@
-//! Runs that start at the same time in one folder.
+//! Tests runs that start at the same time in one folder.
 
 use crate::commands::{TWO_VARIANTS, short_plan};
 use crate::support::Desk;

@@ -1,5 +1,5 @@
-//! `dbdyno servers` without a real server: wrong names, wrong catalogues, downloads that fail or
-//! are stopped.
+//! Tests `dbdyno servers` without a real server: wrong names, wrong catalogues, and downloads that
+//! fail or are stopped.
 
 use std::process::Command;
 
@@ -10,7 +10,8 @@ use crate::support::{Desk, Ended, wait_for};
 const ENTRY: &str = "[[server]]\nname = \"own\"\nproduct = \"MySQL\"\nversion = \"8.4\"\n\
                      source = { kind = \"tarball\", url = \"https://vendor.example/mysql.tar\" }\n";
 
-/// `dbdyno servers ARGS` with folders and a catalogue of its own, and this script in place of curl.
+/// `dbdyno servers ARGS` with its own folders and catalogue, and with the script `curl` in place of
+/// curl.
 fn command(desk: &Desk, args: &[&str], catalogue: &str, curl: &str) -> Command {
     desk.write_program("bin/curl", curl);
     let others = std::env::var("PATH").unwrap();
@@ -73,8 +74,8 @@ fn a_download_that_fails_is_reported_in_the_words_of_its_program_and_leaves_noth
     assert_eq!(left(&desk), [".lock"]);
 }
 
-/// A download that is stopped has five seconds to end; this one does not. On a busy machine the
-/// second Ctrl-C may come after that, and not each time.
+/// A stopped download has five seconds to end, and this one ignores the signal. On a busy machine
+/// the second Ctrl-C may come after those five seconds, so the test tries several times.
 #[test]
 fn a_second_ctrl_c_ends_at_once() {
     wait_for("an end that leaves no time to clean up", || {
@@ -84,7 +85,7 @@ fn a_second_ctrl_c_ends_at_once() {
         wait_for("the download to begin", || desk.path("begun").exists().then_some(()));
         running.signal(Signal::SIGINT);
         wait_for("the first to be noticed", || running.said().contains("stopping").then_some(()));
-        // Two that come at once are one.
+        // The kernel merges two signals that arrive at the same time.
         std::thread::sleep(std::time::Duration::from_millis(500));
         running.signal(Signal::SIGINT);
         running.wait().expect_code(130);
@@ -125,7 +126,7 @@ fn servers_that_were_not_asked_are_listed_with_the_command_for_it_and_wrong_ones
         desk.fake_server(&format!("servers/{name}"), version);
     }
     let ended = run(&desk, &["list", "--here"], "", "");
-    // The rule is as long as the folder's name.
+    // The width of the table's rule depends on the folder's name.
     let text = desk.golden(&ended.expect_ok().out);
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('─')).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"

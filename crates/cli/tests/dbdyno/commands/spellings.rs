@@ -1,5 +1,5 @@
-//! Names and flags that people write who know another tool or another command: accepted, or
-//! answered with the name that is meant.
+//! Tests names and flags that users of other tools or other commands write. They are accepted, or
+//! the error suggests the name that is meant.
 
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ fn a_plan_whose_servers_are_not_here_is_shown_and_has_a_status_of_its_own() {
     variant nonesuch: no server nonesuch in FOLDER/servers; `dbdyno servers list` shows all
     ");
     assert_eq!(ended.code, Some(4));
-    // Both have the same schedule, and its times say what they are made of.
+    // Both variants have the same schedule, and the plan says what its times consist of.
     assert_eq!(
         ended.out.matches("oltp on mysql-5.7.22, nonesuch, once each: about").count(),
         1,

@@ -1,10 +1,12 @@
-//! `dbdyno sysbench` without a server: scripts that ask no database, and statements that go nowhere.
+//! Tests `dbdyno sysbench` without a server: scripts that query no database, and statements in a
+//! dry run.
 
 use serde_json::Value;
 
 use crate::support::{Desk, Ended, figure};
 
-/// Runs `text` with these options. No server listens on the socket, and no script connects.
+/// Runs the script `text` with these options. No server listens on the socket, and no script
+/// connects.
 fn run(text: &str, options: &[&str]) -> Ended {
     command(text, options, "run")
 }
@@ -15,7 +17,7 @@ fn command(text: &str, options: &[&str], command: &str) -> Ended {
     desk.dbdyno(&[&["sysbench", "own.lua", "--mysql-socket=none"], options, &[command]].concat())
 }
 
-/// Events that take a millisecond or more.
+/// A script whose events take at least a millisecond each.
 const SLEEPS: &str = "local C = require('ffi').C function event() C.usleep(1000) end\n";
 
 #[test]
@@ -44,7 +46,7 @@ fn lines_of_a_run_add_up_to_no_more_than_its_events() {
     let rates: Vec<f64> = out.lines().filter_map(rate).collect();
     let events = figure(out, "total number of events:") as f64;
     assert!(rates.len() >= 2 && rates.iter().all(|rate| *rate > 0.0), "{out}");
-    // Each is of one second, with two digits.
+    // Each line covers one second and has two decimal places.
     assert!(rates.iter().sum::<f64>() <= events + 0.01 * rates.len() as f64, "{out}");
 }
 
@@ -96,7 +98,8 @@ fn events_of_the_warm_up_are_in_no_figure_of_the_report() {
     let ended = run(text, &["--warmup-time=1", "--time=1"]);
     let out = &ended.expect_ok().out;
     let events = figure(out, "total number of events:");
-    // No more fit into a second; with the warm-up there would be twice as many.
+    // One second has room for no more than 20 events. With the warm-up there would be twice as
+    // many.
     assert!((1..=21).contains(&events), "{out}");
 }
 
@@ -107,7 +110,7 @@ fn a_rate_that_is_never_reached_leaves_a_queue_and_the_run_ends_with_its_time() 
     let (_, line) = out.split_once("queue length: ").unwrap_or_else(|| panic!("{out}"));
     let queue: u64 = line.split(',').next().unwrap().parse().unwrap();
     assert!(queue > 100_000, "{out}");
-    // Those that were sent waited in it.
+    // The events that were sent had waited in the queue.
     let greatest = out.lines().find_map(|line| line.trim().strip_prefix("max:")).unwrap();
     assert!(greatest.trim().parse::<f64>().unwrap() >= 1_000.0, "{out}");
 }
@@ -132,7 +135,7 @@ fn a_file_that_has_the_name_of_a_script_is_not_taken_for_it() {
     let words = ["--mysql-dry-run", "--events=3", "--time=0", "run"];
     let ended = desk.dbdyno(&[&["sysbench", "oltp_point_select"], &words[..]].concat());
     assert_eq!(figure(&ended.expect_ok().out, "transactions:"), 3);
-    // A script of one's own may have any name.
+    // A user's own script may have any name.
     desk.write("mine", "function event() print('mine') end\n");
     let ended = desk.dbdyno(&[&["sysbench", "mine"], &words[..]].concat());
     assert!(ended.expect_ok().out.contains("mine\n"), "{}", ended.out);

@@ -1,5 +1,5 @@
-//! What a person sees in a terminal of 80 and of 120 columns, with colours and without: sessions in
-//! tmux.
+//! Tests what a user sees in a terminal of 80 and of 120 columns, with colours and without, in tmux
+//! sessions.
 
 use std::process::Command;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl<'a> Session<'a> {
     fn tmux(&self, args: &[&str]) -> Command {
         let mut tmux = Command::new("tmux");
         self.desk.prepare(&mut tmux);
-        // The terminal's own size, and none of a session that this one may be in.
+        // The terminal gets its own size, not that of a tmux session in which the tests may run.
         tmux.env_remove("COLUMNS").env_remove("LINES").env_remove("TMUX").env("LANG", "C.UTF-8");
         tmux.arg("-S").arg(self.desk.path("tmux")).args(["-f", "/dev/null"]).args(args);
         tmux
@@ -41,8 +41,8 @@ impl<'a> Session<'a> {
         assert!(self.tmux(&["wait-for", "ended"]).status().unwrap().success());
     }
 
-    /// What is on the screen, with `‹strong green›` where the style changes. Versions of tmux write
-    /// the same styles in other ways.
+    /// The text on the screen, with `‹strong green›` where the style changes. The escape sequences
+    /// themselves are not compared, because tmux versions write the same styles in different ways.
     fn screen(&self) -> String {
         let shown = self.tmux(&["capture-pane", "-p", "-e"]).output().unwrap();
         let text = String::from_utf8(shown.stdout).unwrap();
@@ -62,7 +62,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What escape sequences ask for (ECMA-48, SGR).
+/// The style that escape sequences request (ECMA-48, SGR).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Style {
     weight: &'static str,
@@ -99,7 +99,7 @@ impl Drop for Session<'_> {
 fn shown(columns: u16, has_colours: bool, args: &str) -> String {
     let desk = Desk::new();
     let run = recorded::write(&desk.path("runs"));
-    // Programs that other tests start just now may hold its lock until they begin.
+    // A program that another test has just started may hold the run's lock until it executes.
     wait_for("the run to have ended", || (!Run::open(&run).unwrap().is_going_on).then_some(()));
     let session = Session::start(&desk, columns, has_colours, args);
     session.wait();
@@ -128,7 +128,7 @@ fn the_summary_fits_80_and_120_columns_and_is_coloured_where_the_terminal_wants_
     });
 }
 
-/// Figures differ from run to run: each is an N.
+/// Replaces each figure with an N, because figures differ from run to run.
 fn masked(line: &str) -> String {
     let mut text = String::new();
     for character in line.chars() {
@@ -155,7 +155,7 @@ fn while_a_run_goes_on_one_line_has_rate_p99_and_the_time_that_is_left() {
                        --set workload.oltp.table_size=100 --set workload.oltp.tables=1 --blocks 5";
         let session = Session::start(&desk, columns, false, &format!("run {options}"));
         let is_progress = |line: &&str| line.contains("/s") && line.contains("p99");
-        // What is on the screen is shown by a failure.
+        // A failure shows the text on the screen.
         let mut screen = String::new();
         let line = (0..600).find_map(|_| {
             std::thread::sleep(Duration::from_millis(500));

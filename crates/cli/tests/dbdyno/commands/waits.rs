@@ -1,5 +1,5 @@
-//! Who waits for a server, a pooler or a login, by the command lines of sysbench and pgbench and by
-//! plans: for how long, and what is said of it.
+//! Tests how long a client waits for a server, a pooler or a login, and what dbdyno says about the
+//! wait: in the sysbench and pgbench commands and in plans.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use super::known_answer::listening;
 use crate::support::pooler::{self, Place};
 use crate::support::{Desk, Ended, Running, figure, wait_for};
 
-/// A PostgreSQL behind a pooler in the folder `pool`, with so many places.
+/// Starts a PostgreSQL server behind a pooler in the folder `pool`. The pooler serves `most`
+/// clients at once.
 fn pooled(desk: &Desk, most: usize, place: Place) -> Running {
     let server = listening(desk, &["--protocol", "postgres", "--socket", ".", "--delay", "constant 1ms"]);
     let name = ".s.PGSQL.5432";
@@ -33,14 +34,15 @@ fn pgbench(desk: &Desk, words: &[&str]) -> Ended {
     desk.dbdyno(&[&place, words, &["any"]].concat())
 }
 
-/// Of more clients than the pooler has places, each gets one once another has ended.
+/// When there are more clients than the pooler serves, each waiting client is served once another
+/// has ended.
 #[test]
 fn clients_that_have_ended_make_room_in_a_pooler_for_those_that_wait() {
     let desk = Desk::new();
     let _server = pooled(&desk, 2, Place::IsFreed);
     let ended = pgbench(&desk, &["-c", "8", "-j", "2", "-t", "5"]);
     assert!(ended.expect_ok().out.contains("actually processed: 40/40"), "{}", ended.out);
-    // When the time is over, those that waited have their one transaction.
+    // Clients that are still waiting when the time is over run one transaction each.
     let ended = pgbench(&desk, &["-c", "6", "-T", "1"]);
     let done = figure(&ended.expect_ok().out, "number of transactions actually processed:");
     assert!(done > 6, "{}", ended.out);
@@ -77,7 +79,7 @@ fn who_waits_is_said_while_the_step_goes_on() {
     running.wait();
 }
 
-/// A server that answers no login before this.
+/// Options of a server that answers no login before this delay.
 const LATE: [&str; 2] = ["--login-delay", "1500ms"];
 
 fn late(desk: &Desk, protocol: &str, socket: &str) -> Running {
@@ -123,7 +125,7 @@ fn pgbench_waits_for_a_login_as_long_as_pgconnect_timeout_says() {
     assert!(run("300").expect_ok().out.contains("actually processed: 6/6"));
 }
 
-/// The first login of a plan, and all others.
+/// The limit applies to the first login of a plan and to all later ones.
 #[test]
 fn a_plan_waits_for_a_login_as_long_as_login_timeout_says() {
     let desk = Desk::new();

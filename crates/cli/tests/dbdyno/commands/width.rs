@@ -1,4 +1,4 @@
-//! What the command prints fits 80 columns, where nothing says that there are more.
+//! Tests that the command's output fits 80 columns when the terminal's width is unknown.
 
 use crate::commands::recorded;
 use crate::support::Desk;
@@ -20,7 +20,7 @@ const PRINTING: [&str; 14] = [
     "plans show --help",
 ];
 
-/// Names of commands, in the help text of those above them.
+/// The commands' names in the help text of their parent command.
 fn commands(help: &str) -> impl Iterator<Item = &str> {
     let lines =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
@@ -36,7 +36,8 @@ fn lists_plans_checks_and_help_fit_80_columns() {
     desk.fake_server("servers/mysql-8.0.31", version);
     let said = |args: &str| {
         let mut command = desk.command(&args.split_whitespace().collect::<Vec<_>>());
-        // Short paths: they are not broken, so that they can be copied.
+        // The paths are short, because dbdyno never breaks a path across lines. A user can then
+        // copy it.
         command.env("DBDYNO_SERVERS", "servers").env("XDG_CACHE_HOME", "cache").env_remove("COLUMNS");
         let ended = desk.ended(&mut command);
         assert!(!ended.out.is_empty(), "{args}: {}", ended.err);

@@ -1,6 +1,6 @@
-//! Hosts on this one: each has its own network, name, processes and folder `/media`, and no control
-//! groups: groups of processes that it does not see would be taken for left behind. They end with
-//! the thread that made them, however it ends.
+//! Simulated hosts on this machine. Each has its own network, host name, processes and folder
+//! `/media`. None has control groups, because dbdyno would take a group whose processes it cannot
+//! see for a stale one. All hosts end with the thread that made them, however that thread ends.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The first process of a host. All others end with it, and it takes note of the end of those that
-/// have lost their parent.
+/// The script of a host's first process. All other processes of the host end with it, and it reaps
+/// those that have lost their parent.
 const FIRST: &str = "hostname \"$0\" && mount -t tmpfs none /media && mount -t tmpfs none /sys/fs/cgroup && ip link set lo up && echo up && while sleep 1; do :; done";
 
 pub(crate) struct Hosts(Vec<Host>);
 
 struct Host {
-    /// Starts the first process and ends it.
+    /// The parent of the first process. The host ends with it.
     keeper: Child,
     first: Pid,
 }
 
 impl Hosts {
-    /// Hosts of these names, with the addresses 10.99.0.1 and so on, all on a switch of the first
-    /// one.
+    /// Makes hosts with these names and the addresses 10.99.0.1, 10.99.0.2 and so on. A bridge on
+    /// the first host connects them.
     pub(crate) fn new(names: &[&str]) -> Self {
         let hosts = Self(names.iter().map(|name| Host::new(name)).collect());
         hosts.network("link add switch type bridge");
@@ -38,17 +38,19 @@ impl Hosts {
         hosts
     }
 
-    /// `ip WORDS` in the network of the first host, where process numbers are those of this host.
+    /// Runs `ip WORDS` in the first host's network. Process ids in `words` are those of this
+    /// machine.
     pub(crate) fn network(&self, words: &str) {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.0[0].first.to_string(), "--net", "ip"]).args(words.split(' '));
         assert!(command.status().unwrap().success(), "ip {words}");
     }
 
-    /// `words` on the host with this number, in a folder.
+    /// The command `words` on the host with this number, in `folder`.
     pub(crate) fn command(&self, number: usize, folder: &Path, words: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
-        // A host that sees no process of others would take what these have in /tmp for left behind.
+        // All hosts share /tmp but do not see each other's processes. In /tmp a host would take
+        // another host's files for stale ones.
         command.env("TMPDIR", "/media");
         let target = self.0[number].first.to_string();
         command.args([
@@ -67,12 +69,12 @@ impl Hosts {
         command
     }
 
-    /// The host's own `/media`.
+    /// The path of the host's `/media` as seen from this machine.
     pub(crate) fn folder(&self, number: usize) -> PathBuf {
         Path::new("/proc").join(self.0[number].first.to_string()).join("root/media")
     }
 
-    /// Pulls the plug.
+    /// Ends the host at once, as if its power had failed.
     pub(crate) fn kill(&self, number: usize) {
         kill(self.0[number].first, Signal::SIGKILL).unwrap();
     }
@@ -111,7 +113,7 @@ impl Drop for Host {
     }
 }
 
-/// The process whose command line is such a one, on any host.
+/// The first process on any host whose command line satisfies `is_it`.
 pub(crate) fn process(is_it: impl Fn(&[String]) -> bool) -> Option<Pid> {
     let names = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
     let pids = names.filter_map(|name| name.to_str()?.parse().ok());

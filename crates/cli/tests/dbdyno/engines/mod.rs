@@ -1,5 +1,5 @@
-//! Blocks on clusters of real engines, Slurm and Ray: each has three hosts that are namespaces of
-//! this one.
+//! Tests blocks on clusters of real engines, Slurm and Ray. Each cluster has three hosts, which are
+//! namespaces on this machine.
 
 mod hosts;
 mod ray;
@@ -23,10 +23,10 @@ use hosts::{Hosts, children};
 trait Cluster {
     fn hosts(&self) -> &Hosts;
 
-    /// What `--on` says.
+    /// The value of `--on`.
     fn on(&self) -> &'static str;
 
-    /// What who uses the cluster has in the environment.
+    /// Sets the environment variables that a user of the cluster has.
     fn prepare(&self, command: &mut Command);
 
     fn dbdyno(&self, desk: &Desk, args: &[&str]) -> Command {
@@ -38,13 +38,14 @@ trait Cluster {
         words.extend(args);
         let mut command = self.hosts().command(0, &desk.path(""), &words);
         desk.prepare(&mut command);
-        // Hosts do not see each other's runs.
+        // The hosts do not see each other's runs, so each gets its own runtime directory.
         self.prepare(command.env("DBDYNO_RUNTIME", "/media"));
         command
     }
 }
 
-/// Tasks on hosts that do not see the run's folder: files travel there once, and records back.
+/// The tasks' hosts do not see the run's folder. Files are copied to them once, and records are
+/// copied back.
 fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
     const SERVER: &str = "mysql-5.7.22";
     let desk = Desk::new();
@@ -75,7 +76,8 @@ fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
     };
     run("first");
     let before = [1, 2].map(kept);
-    // dbdyno, the file of intents, the server, and the folder of tasks with its lock.
+    // The five entries are dbdyno, the file of intents, the server, the folder of tasks and the
+    // lock of that folder.
     assert_eq!(before.each_ref().map(BTreeSet::len), [5, 5]);
 
     let running = desk.start(&mut command("/media/interrupted", &["--set", "workload.oltp.time=600s"]));
@@ -91,7 +93,7 @@ fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
     assert_eq!([tasks(1), tasks(2)], [0, 0]);
 }
 
-/// Agents on nodes that the cluster gives load a server on its head.
+/// A server on the cluster's head, with agents on the nodes that the cluster provides.
 struct Load {
     port: &'static str,
     _server: Running,
@@ -100,7 +102,7 @@ struct Load {
 }
 
 impl Load {
-    /// On a port of its own: the server ends with its host.
+    /// Starts the server on its own port. The server ends with its host.
     fn new(cluster: &impl Cluster, port: &'static str) -> Self {
         let server = Desk::new();
         let words = ["known-answer", "--protocol", "mysql", "--listen", "10.99.0.1", "--port", port];
@@ -110,7 +112,7 @@ impl Load {
         Self { port, _server: running, _of_server: server, desk: Desk::new() }
     }
 
-    /// A run on so many client hosts, whose step ends as `limit` says.
+    /// A run on `hosts` client hosts. `limit` is the option that ends its step.
     fn run(&self, cluster: &impl Cluster, hosts: u32, limit: &str) -> Command {
         let plan = format!(
             "name = \"test\"\n[clients]\nhosts = {hosts}\non = \"{}\"\n[[variant]]\nname = \"a\"\n\
@@ -124,7 +126,8 @@ impl Load {
     }
 }
 
-/// The cluster gives client hosts all at once or none, and each sends its part.
+/// The cluster provides all client hosts at once or none, and each host sends its share of the
+/// load.
 fn client_hosts_are_nodes_of_the_cluster(cluster: &impl Cluster) {
     let load = Load::new(cluster, "3306");
     load.desk.ended(&mut load.run(cluster, 2, "events = 220")).expect_ok();
@@ -145,7 +148,7 @@ fn client_hosts_are_nodes_of_the_cluster(cluster: &impl Cluster) {
     assert!(refused.err.contains("cannot get 3 client hosts at once from "), "{}", refused.err);
 }
 
-/// Begins a run of so many blocks, each of one variant for so many seconds.
+/// Begins a run of `blocks` blocks. Each has one variant that runs for `seconds` seconds.
 fn begin(cluster: &impl Cluster, desk: &Desk, blocks: u32, seconds: u32) -> (Running, PathBuf) {
     let plan = format!(
         "name = \"test\"\nblocks = {blocks}\n[[variant]]\nname = \"only\"\nserver = \"sqlite\"\n[workload.oltp]\n\
@@ -160,7 +163,7 @@ fn begin(cluster: &impl Cluster, desk: &Desk, blocks: u32, seconds: u32) -> (Run
     (running, dir)
 }
 
-/// The dbdyno that is the task of a block, once it measures.
+/// The dbdyno process that runs a block's task. Waits until the task measures.
 fn task_of(dir: &Path, block: u32) -> Pid {
     let name = format!("{}-{block}.", dir.file_name().unwrap().to_str().unwrap());
     let is_task = |line: &[String]| line[0] == env!("CARGO_BIN_EXE_dbdyno") && line[1] == "task";
@@ -178,7 +181,7 @@ fn warnings(dir: &Path) -> String {
     texts(&findings(dir)).join("\n")
 }
 
-/// A task that is killed costs its block on that host, and only there.
+/// When a task is killed, its block is run again on another host. The other block is not affected.
 fn a_killed_task_is_run_again_elsewhere(cluster: &impl Cluster, said: &str) {
     let desk = Desk::new();
     let (running, dir) = begin(cluster, &desk, 2, 3);
@@ -189,7 +192,7 @@ fn a_killed_task_is_run_again_elsewhere(cluster: &impl Cluster, said: &str) {
     assert!(warnings.contains("lock 1 was lost on n1: ") && warnings.contains(said), "{warnings}");
 }
 
-/// A conductor that is killed ends its tasks, and the run goes on with the blocks that lack.
+/// When the conductor is killed, its tasks end too. The resumed run measures the missing blocks.
 fn a_killed_conductor_ends_its_tasks_and_the_run_goes_on(cluster: &impl Cluster) {
     let desk = Desk::new();
     let (running, dir) = begin(cluster, &desk, 3, 2);

@@ -1,4 +1,4 @@
-//! Ray from PyPI: a head without CPUs, and two nodes with one each.
+//! Tests Ray from PyPI: a head without CPUs, and two nodes with one CPU each.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -9,7 +9,7 @@ use crate::support::{Desk, wait_for};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Options of all nodes. What they keep is in the `/media` of their host.
+/// Options for all nodes. Each node keeps its files in its host's `/media`.
 const NODE: [&str; 6] =
     ["--block", "--disable-usage-stats", "--plasma-directory", "/media", "--object-store-memory", "80000000"];
 
@@ -17,7 +17,7 @@ struct Ray {
     desk: Desk,
     hosts: Hosts,
     on: &'static str,
-    /// Of `RAY_AUTH_MODE`.
+    /// The value of `RAY_AUTH_MODE`.
     mode: &'static str,
     nodes: Vec<Child>,
 }
@@ -79,14 +79,14 @@ impl Drop for Ray {
     }
 }
 
-/// Where `cargo xtask test` puts packages of Python.
+/// The folder in which `cargo xtask test` installs Python packages.
 fn packages() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
     cache.unwrap().join("dbdyno/tools/python")
 }
 
-/// Files below a folder that have `text` in them.
+/// The files below `folder` that contain `text`.
 fn files_with(text: &str, folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

@@ -1,4 +1,4 @@
-//! Slurm of Debian: a controller and two nodes, with a munge on each host.
+//! Tests Slurm from Debian: a controller and two nodes, with munge on each host.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,7 +10,8 @@ use crate::engines::hosts::Hosts;
 use crate::engines::{Cluster, Load, begin, measured, whole};
 use crate::support::{Desk, findings, wait_for, wait_until_in_step};
 
-/// Each host has its own `/media`. Nothing here needs control groups or an account of Slurm's.
+/// The configuration of all hosts, each with its own `/media`. It needs no control groups, and no
+/// user account for Slurm.
 const CONFIG: &str = "
 ClusterName=test
 SlurmctldHost=head(10.99.0.1)
@@ -42,7 +43,8 @@ impl Slurm {
         let mut slurm = Self { desk, hosts, daemons: Vec::new() };
         let config = slurm.desk.write("slurm.conf", CONFIG).display().to_string();
         slurm.desk.write("cgroup.conf", "CgroupPlugin=cgroup/v1\n");
-        // Munge takes any bytes that are many enough; who knows them is in the cluster.
+        // Munge accepts any key that is long enough. Every host that has the key belongs to the
+        // cluster.
         let key = slurm.desk.write("munge.key", &"no secret ".repeat(10));
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o400)).unwrap();
         let key = key.display().to_string();

@@ -1,5 +1,5 @@
-//! Runs at an address: one at a time, on a server that may be set otherwise than its clients need,
-//! and with nothing left at work.
+//! Tests runs at an address. Only one run at a time may use a database, the server's settings may
+//! differ from what clients need, and no statement may stay at work.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::support::{Desk, Ended, faults, findings, texts, wait_for, wait_until_
 const OLTP: &str =
     "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\nevents = 100\n";
 
-/// A variant in `database` at `server`, with more lines of its own.
+/// A variant in `database` at `server`, with the further lines `more`.
 fn at(name: &str, server: &Server, database: &str, more: &str) -> String {
     let address = address(server, database);
     format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\npassword_env = \"PASSWORD\"\n{more}\n")
@@ -42,7 +42,7 @@ fn count(server: &Server, sql: &str) -> u64 {
 #[test]
 fn a_second_run_in_the_same_database_is_refused_until_the_first_has_ended() {
     let (desk, server, database) = (Desk::new(), &*MARIADB, &*shared::database());
-    // Variants of one run share their database.
+    // Variants in the same run share their database.
     let variants = at("one", server, database, "")
         + &at("two", server, database, "options.column_definitions = \"always\"");
     desk.write("p.toml", &small_plan(&variants, "read_write_time = \"4s\""));
@@ -105,7 +105,7 @@ fn a_database_that_another_run_has_at_a_cells_end_fails_the_cell_and_none_of_its
     let owner = count(server, &format!("SELECT IS_USED_LOCK('dbdyno:{database}')"));
     ask(&server.options(None), &[&format!("KILL {owner}")]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // As another run: its lock lasts as long as its connection.
+    // This session stands for another run. Its lock lasts as long as its connection.
     let _other = runtime.block_on(async {
         let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
         session.query(format!("DO GET_LOCK('dbdyno:{database}', 60)").as_bytes()).await.unwrap();
@@ -122,7 +122,7 @@ fn a_database_that_another_run_has_at_a_cells_end_fails_the_cell_and_none_of_its
     assert!(faults.iter().all(|fault| fault.contains("Invalid") && fault.contains(why)), "{faults:#?}");
 }
 
-/// To go on with the next statement would leave a hole in the table.
+/// If the load continued with the next statement, the table would have a gap.
 #[test]
 fn a_load_whose_connection_is_lost_ends_although_lost_connections_are_opened_again() {
     let (desk, server, database) = (Desk::new(), &*MARIADB, &*shared::database());
@@ -156,7 +156,8 @@ fn a_server_whose_sessions_do_not_commit_by_themselves_is_measured_all_the_same(
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
 }
 
-/// The server takes InnoDB where it does not have the engine and nothing makes it refuse.
+/// Where the server does not have the requested engine, it uses InnoDB, unless its SQL mode makes
+/// it refuse.
 #[test]
 #[ignore = "in cargo xtask test --all: a server of its own"]
 fn tables_of_another_engine_than_was_asked_for_fail_the_cell() {
@@ -187,8 +188,8 @@ fn statements_at_work_are_cancelled_when_a_run_is_stopped_at_once() {
     check_cancelled(2);
 }
 
-/// Someone else has locked the table, and the server does not look whether who waits for it is
-/// still there.
+/// Another session has locked the table. While statements wait for that lock, the server does not
+/// check whether their clients are still there.
 fn check_cancelled(signals: u32) {
     let (desk, server, database) = (Desk::new(), &*MYSQL, &*shared::database());
     desk.write("p.toml", &small_plan(&at("one", server, database, ""), "read_write_time = \"60s\""));
@@ -199,7 +200,7 @@ fn check_cancelled(signals: u32) {
          WHERE DB = '{database}' AND STATE LIKE 'Waiting for table metadata%'"
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Its lock lasts as long as its connection.
+    // The lock lasts as long as its connection.
     let locker = runtime.block_on(async {
         let mut session = MysqlSession::connect(&server.options(Some(database))).await.unwrap();
         session.query(b"LOCK TABLES pi1 WRITE, pi2 WRITE").await.unwrap();
@@ -208,7 +209,7 @@ fn check_cancelled(signals: u32) {
     wait_for("statements that wait", || (count(server, &waiting) > 0).then_some(()));
     for _ in 0..signals {
         run.signal(Signal::SIGINT);
-        // Signals at the same moment are one.
+        // The kernel merges signals that arrive at the same time.
         std::thread::sleep(Duration::from_millis(1500));
     }
     let ended = run.wait();

@@ -1,4 +1,4 @@
-//! `dbdyno servers` on a real server: added, listed, played with, killed, removed.
+//! Tests `dbdyno servers` with a real server, which is added, listed, started, killed and removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use crate::servers::{POSTGRES_18, require};
 use crate::support::{Desk, Running, wait_for};
 
-/// A folder for temporary files that the server's user can go through, with a short path, as
-/// sockets need.
+/// A folder for temporary files that the server's user can enter. Its path is short, as sockets
+/// need.
 fn short_folder() -> TempDir {
     use std::os::unix::fs::PermissionsExt;
 
@@ -27,7 +27,7 @@ fn command(desk: &Desk, tmp: &TempDir, args: &[&str]) -> Command {
     command
 }
 
-/// A server that someone plays with, and its socket.
+/// Starts a scratch server. Returns the process and the server's socket.
 fn started(desk: &Desk, tmp: &TempDir) -> (Running, PathBuf) {
     let mut running = desk.start(&mut command(desk, tmp, &["servers", "start", "mine"]));
     let socket = wait_for("the server to be asked", || {

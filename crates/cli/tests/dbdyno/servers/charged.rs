@@ -1,5 +1,5 @@
-//! CPU that a server is charged with, against what the kernel says of its processes when all is
-//! over.
+//! Compares the CPU time that dbdyno charges to a server with the kernel's figures for the server's
+//! processes after the run.
 
 use dbdyno_record::{Run, StepRecord};
 
@@ -7,7 +7,7 @@ use crate::servers::postgres::external_server;
 use crate::servers::{POSTGRES_9_6, POSTGRES_18};
 use crate::support::{Desk, faults, findings, wait_for};
 
-/// Of the kernel's clock for programs, `USER_HZ`.
+/// One tick of the kernel's clock for user programs, `USER_HZ`.
 const TICK_US: i64 = 10_000;
 
 /// The numbers of `/proc/<pid>/stat` from field 14 of proc(5) on: utime, stime, cutime, cstime.
@@ -23,8 +23,8 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect()
 }
 
-/// CPU time of a server whose connections are all closed, up to now. Less by up to two ticks a
-/// process.
+/// CPU time that a server without connections has used so far. It may be too low by up to two ticks
+/// per process.
 fn used_us(pid: u32) -> i64 {
     let own: i64 = ticks(pid).unwrap().iter().sum();
     let of_children: i64 = children(pid).into_iter().filter_map(ticks).map(|ticks| ticks[0] + ticks[1]).sum();
@@ -39,11 +39,12 @@ fn sampled_us(step: &StepRecord) -> [i64; 3] {
     [server.value("cpu_us", 0).unwrap(), at(from_us), at(to_us)]
 }
 
-/// CPU time that the charge of a window has to differ by from nothing.
+/// Lowest CPU time within the window that is enough to judge the charge.
 const ENOUGH_US: i64 = 300_000;
 
-/// Runs two steps of so many seconds on the server whose first process is `pid` and which has
-/// `idle` others; the two, and the CPU time that the server had used when all was over.
+/// Runs two steps of `seconds` seconds on the server whose first process is `pid` and which has
+/// `idle` other processes. Returns the two steps, and the CPU time that the server had used after
+/// the run.
 fn measured(desk: &Desk, socket: &str, seconds: u32, (pid, idle): (u32, usize)) -> (Vec<StepRecord>, i64) {
     desk.write(
         "p.toml",
@@ -63,8 +64,8 @@ fn measured(desk: &Desk, socket: &str, seconds: u32, (pid, idle): (u32, usize)) 
     (steps.into_iter().filter(|step| step.spec.name.ends_with(".c16")).collect(), after_us)
 }
 
-/// Each connection has a process, whose work is known by the process alone until its parent has
-/// asked for it.
+/// Each connection has its own process. Until the parent has waited for that process, only the
+/// process's own entry in /proc shows its CPU time.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
 fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() {
@@ -80,18 +81,20 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
         let address = server.options(Some("load")).address.to_string();
         let socket = address.rsplit_once('/').unwrap().0;
         let worked_us = |step: &StepRecord| sampled_us(step)[2] - sampled_us(step)[1];
-        // Longer where others use the machine so much that the server does too little to judge.
+        // The steps are longer where other programs use so much CPU that the server does too little
+        // to judge.
         let (steps, after_us) = [1, 5, 30]
             .into_iter()
             .map(|seconds| measured(&desk, socket, seconds, (pid, idle)))
             .find(|(steps, _)| steps.iter().all(|step| worked_us(step) > ENOUGH_US))
             .unwrap_or_else(|| panic!("{prefix}: too little to judge"));
         assert_eq!(steps.len(), 2);
-        // What was used by the next step's first sample, or by the very end.
+        // The CPU time used until the next step's first sample, or until the end of the run.
         let then_us = [sampled_us(&steps[1])[0], after_us];
         for (step, then_us) in steps.iter().zip(then_us) {
             let [_, from_us, to_us] = sampled_us(step);
-            // Connections that open and close, the verification, the server's own chores.
+            // Outside the window, CPU time goes to opening and closing connections, to the
+            // verification, and to the server's background work.
             let outside_us = 300_000 + (to_us - from_us) / 50;
             assert!(
                 (-200_000..outside_us).contains(&(then_us - to_us)),

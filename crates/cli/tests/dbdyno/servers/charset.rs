@@ -1,5 +1,5 @@
-//! Servers whose default character set is not that of ASCII load the same rows: every stream and
-//! connection names its own.
+//! Tests that servers whose default character set is not compatible with ASCII load the same rows,
+//! because every stream and connection names its own character set.
 
 use crate::servers::{MARIADB_10_11, MYSQL_8_0, variant};
 use crate::support::{Desk, faults, findings};

@@ -1,5 +1,5 @@
-//! Several client hosts on a real server: by its own log each connection sends what it sends from
-//! one host, to the letter.
+//! Tests several client hosts on a real server. The server's log shows that each connection sends
+//! exactly what it sends from a single host.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use crate::servers::sent::{StatementForm, of_mariadb};
 use crate::servers::watch::ask;
 use crate::support::{Desk, faults_but_clocks, findings};
 
-/// A port that leads to the socket: servers of tests listen on no other.
+/// Opens a TCP port that leads to the socket, because the tests' servers listen only on sockets.
 fn port_to(socket: PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -37,8 +37,8 @@ fn port_to(socket: PathBuf) -> u16 {
     port
 }
 
-/// What each connection of the tests sent, in any order of connections, and what was found in the
-/// tables after each test.
+/// The statements of each test connection, sorted so that the connections' order does not matter,
+/// and the results of the checks after each step.
 type Done = (Vec<Vec<String>>, Vec<Vec<Check>>);
 
 fn done_by(hosts: usize) -> Done {
@@ -63,8 +63,8 @@ fn done_by(hosts: usize) -> Done {
     assert_eq!(faults_but_clocks(&findings(&dir)), [""; 0]);
     let log = std::fs::read(server.data_dir.join("general.log")).unwrap();
     let sessions = of_mariadb(&String::from_utf8_lossy(&log)).into_iter();
-    // Connections of tests say all with values; those of the conductor do other things on the
-    // tables.
+    // Test connections execute prepared statements. The conductor's connections run other
+    // statements on the tables.
     let is_of_test = |sql: &str| ["BEGIN", "COMMIT"].contains(&sql) || sql.contains("sbtest");
     let sent = sessions.filter(|session| {
         session
@@ -87,7 +87,7 @@ fn done_by(hosts: usize) -> Done {
 #[ignore = "in cargo xtask test --all: another version"]
 fn three_hosts_send_exactly_what_one_does() {
     let (alone, of_three) = (done_by(0), done_by(3));
-    // A connection that loads, and five of each test.
+    // One connection loads, and each test has five connections.
     assert_eq!(alone.0.len(), 1 + 3 * 5);
     assert!(alone.0.iter().all(|sent| !sent.is_empty()));
     assert_eq!(alone, of_three);

@@ -1,6 +1,6 @@
-//! How full the pages of loaded tables are: in every way to load as full as one connection leaves
-//! them by INSERTs in the order of ids, since half-empty pages would be in all figures of the tests
-//! that follow.
+//! Tests how full the pages of loaded tables are. Every load method must leave them as full as one
+//! connection does with INSERTs in id order, because half-empty pages would distort every figure of
+//! the tests that follow.
 
 use dbdyno_db::{first_i64, mysql, postgres};
 
@@ -9,7 +9,8 @@ use crate::servers::watch::ask;
 use crate::servers::{MARIADB_10_11, MARIADB_11_8, MYSQL_8_0, POSTGRES_15, postgres as pg};
 use crate::support::{Desk, faults, findings};
 
-/// Databases with the way in which their table is loaded; the first is the measure of the others.
+/// Names of databases, each with the options by which its table is loaded. The others are compared
+/// with the first.
 const WAYS: [(&str, &str); 4] = [
     ("in_turn", "load_connections = 1"),
     ("inserts", "load_connections = 4"),
@@ -17,8 +18,8 @@ const WAYS: [(&str, &str); 4] = [
     ("one_stream", "load_connections = 1\nload_method = \"stream\""),
 ];
 
-/// Loads a table in each way, its index after it, and holds what `size_of` says of each database
-/// against the first.
+/// Loads a table and then its index with each of the options, and compares the size of each
+/// database, by `size_of`, with that of the first.
 fn check(what: &str, desk: &Desk, address: impl Fn(&str) -> String, size_of: impl Fn(&str) -> i64) {
     let mut measure = None;
     for (database, options) in WAYS {
@@ -43,7 +44,7 @@ fn check(what: &str, desk: &Desk, address: impl Fn(&str) -> String, size_of: imp
     }
 }
 
-/// Leaf pages of the table and its index on `k`.
+/// The number of leaf pages in the table and in its index on `k`.
 fn leaf_pages(root: &mysql::Options, database: &str) -> i64 {
     let analyze = format!("ANALYZE TABLE {database}.sbtest1");
     let sum = format!(
@@ -90,7 +91,8 @@ fn pages_of_postgresql_are_as_full_however_a_table_is_loaded() {
         pg::number(&options, sql).unwrap()
     };
     check(POSTGRES_15, &desk, address, pages);
-    // Where the heap is in another order than the ids, the planner takes other ways to a range.
+    // If the heap were in another order than the ids, the planner would choose other plans for a
+    // range.
     for (database, _) in WAYS {
         let sql =
             "SELECT (1000 * correlation)::int FROM pg_stats WHERE tablename = 'sbtest1' AND attname = 'id'";

@@ -1,5 +1,5 @@
-//! Config intents on real servers: the option file is in the run, the server has what was asked
-//! for, and a server that does not like an option leads back to its intent.
+//! Tests config intents on real servers. The run contains the option file, the server has the
+//! requested settings, and an error about a rejected option names its intent.
 
 use dbdyno_record::{CellEvent, Run};
 
@@ -19,7 +19,7 @@ checksums = false
 change_buffer = 'inserts'
 ";
 
-/// Runs one server with [`CONFIG`] and checks the settings that it reports itself.
+/// Runs one server with [`CONFIG`] and checks the settings that the server reports.
 fn has(prefix: &str, file: &str, wanted: &[(&str, &str)]) {
     let desk = Desk::new();
     desk.write("c.toml", CONFIG);

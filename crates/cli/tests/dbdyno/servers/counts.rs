@@ -1,5 +1,5 @@
-//! What servers count of statements, transactions and changed rows, and what they keep, compared
-//! with what dbdyno says that it sent.
+//! Compares servers' counts of statements, transactions and changed rows, and the rows that they
+//! keep, with the statements that dbdyno reports.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,14 +15,15 @@ use crate::servers::sysbench::{Held, Theirs};
 use crate::servers::watch::ask;
 use crate::support::{Desk, faults, figure, findings, wait_for};
 
-/// The servers' counters and settings are the caller's as long as it holds the guard.
+/// Reserves the servers' counters and settings for the caller until it drops the guard.
 fn alone() -> (MutexGuard<'static, ()>, Theirs) {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     (turn, Theirs::Mysql(Held::Shared(&COUNTED_MARIADB)))
 }
 
-/// Statements that clients have sent to the server, logouts included, less those of this session.
+/// The number of statements that clients have sent to the server, including logouts, without those
+/// from this session.
 struct Questions {
     runtime: tokio::runtime::Runtime,
     session: MysqlSession,
@@ -43,14 +44,16 @@ impl Questions {
         rows[0][1].as_deref().unwrap().parse().unwrap()
     }
 
-    /// Once all other sessions have ended: the server counts their logouts too.
+    /// Reads the count once all other sessions have ended, because the server counts their logouts
+    /// too.
     fn read(&mut self) -> u64 {
         wait_for("the other sessions to end", || (self.status("Threads_connected") == 1).then_some(()));
         self.status("Questions") - self.own
     }
 }
 
-/// Rows of the only table of a database that were changed since the server counts them.
+/// The number of rows that were changed in the database's only table since the server began to
+/// count.
 fn changed(database: &str) -> u64 {
     let asks = format!(
         "SELECT COALESCE(SUM(ROWS_CHANGED), 0) FROM information_schema.TABLE_STATISTICS WHERE TABLE_SCHEMA = '{database}'"
@@ -99,7 +102,7 @@ fn each_run_changes_as_many_rows_as_it_has_events() {
         let (changed, out) = run(&[], "run");
         assert_eq!((changed, figure(&out, "write:"), figure(&out, "other:")), (200, 200, 0), "{out}");
     }
-    // The same seed gives the same values, which change nothing the second time.
+    // The same seed gives the same values, so the second run changes fewer rows.
     run(&["--rand-seed=5"], "run");
     let (changed, out) = run(&["--rand-seed=5"], "run");
     assert!(changed < 200, "{changed}");
@@ -138,7 +141,7 @@ fn cells_on_tables_that_stay_change_rows_each_time_and_name_their_seeds() {
     assert_eq!(seeds.len(), 4, "{seeds:?}");
 }
 
-/// Begins again once in each event, by an error that the server raises.
+/// Each event is restarted once, after an error that the server raises.
 const AGAIN: &str = "\
 function thread_init() con = sysbench.sql.driver():connect() end
 local tries = 0
@@ -171,7 +174,7 @@ fn statements_of_restarted_events_agree_with_the_servers_questions() {
     assert_eq!(many.0 - few.0, many.1 - few.1, "what logins and this test ask is the same in both");
 }
 
-/// Each workload with a size that is to be filled in.
+/// Each workload with options in which `SIZE` is a placeholder.
 const WORKLOADS: [(&str, &str); 6] = [
     (
         "oltp",
@@ -199,7 +202,8 @@ const WORKLOADS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Runs a workload in a database of its own, which it makes; its name, and the run.
+/// Runs a workload in a new database. Returns the database's name, the run's folder, and the desk
+/// that contains it.
 fn run(server: &Server, (workload, options): (&str, &str), size: u32) -> (String, std::path::PathBuf, Desk) {
     let (desk, database) = (Desk::new(), shared::database());
     let address = shared::address(server, server.base.family.facts().superuser, &database);
@@ -217,7 +221,7 @@ fn run(server: &Server, (workload, options): (&str, &str), size: u32) -> (String
     (database, dir, desk)
 }
 
-/// Statements that a run's record says were sent, by all connections of all of its steps.
+/// The number of statements that the run's record reports for all connections in all steps.
 fn statements(run_dir: &Path) -> u64 {
     let run = Run::open(run_dir).unwrap();
     run.cells.iter().flat_map(|cell| &cell.steps).map(of_step).sum()
@@ -232,7 +236,8 @@ fn of_step(step: &StepRecord) -> u64 {
             }
             _ => None,
         });
-        // Commands of pgbench that ask no server, and whole scripts, have times too.
+        // Commands of pgbench that query no server and whole scripts have times too, but they are
+        // not statements.
         let asks = |name: &str| !NONE.contains(&name) && !name.ends_with("-set");
         let counted: Vec<u64> = counted.filter(|(name, _)| asks(name)).map(|(_, done)| done).collect();
         let intervals = || step.intervals.iter().filter(|interval| interval.kind == kind.kind);
@@ -268,7 +273,7 @@ fn statements_of_every_workload_agree_with_the_servers_questions() {
     }
 }
 
-/// Operations that were answered in a run.
+/// The number of operations that were answered in a run.
 fn operations(run_dir: &Path) -> u64 {
     let run = Run::open(run_dir).unwrap();
     let intervals = run.cells.iter().flat_map(|cell| &cell.steps).flat_map(|step| &step.intervals);

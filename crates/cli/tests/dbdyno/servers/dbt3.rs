@@ -1,5 +1,5 @@
-//! DBT3 on real servers: all queries with the same answers, limits, cold steps, other plans,
-//! refresh functions.
+//! Tests DBT3 on real servers: the same answers to all queries, limits, cold steps, different
+//! plans, and refresh functions.
 
 use std::path::Path;
 
@@ -21,8 +21,8 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// A server that does not wait for its disk, which most of an index build would be. Data
-/// directories do not outlive a cell.
+/// A server that does not wait for its disk, because an index build would spend most of its time on
+/// that. Durability does not matter, because data directories do not outlive a cell.
 fn quick(desk: &Desk, name: &str, prefix: &str, more: &str) -> String {
     let text = match prefix {
         POSTGRES_16 => "shared_buffers = 64MB\nfsync = off\n",
@@ -43,7 +43,7 @@ fn every_product(desk: &Desk) -> String {
         + SQLITE
 }
 
-/// Names of the executions of a step, and those that were cut off.
+/// The names of a step's executions, and the number of those that were cut off.
 fn executed(run: &Run, cell: usize, step: &str) -> (Vec<String>, usize) {
     let step = run.cells[cell].steps.iter().find(|found| found.name == step).unwrap();
     let all: Vec<_> = step
@@ -64,7 +64,7 @@ fn every_product_gives_the_same_answers_to_queries() {
     desk.write("p.toml", &plan(&(shared::on_all() + SQLITE), ""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
-    // Wrong row counts and unlike answers are faults.
+    // Wrong row counts and different answers are reported as faults.
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 4));
     assert!(findings.workloads[0].steps.iter().filter(|step| step.name.starts_with('q')).count() == 22);
 }
@@ -79,12 +79,12 @@ fn every_product_gives_the_same_answers_to_all_queries_and_refresh_functions_lea
     desk.write("p.toml", &plan(&variants, options));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
-    // Wrong row counts, wrong numbers of changed rows and unlike answers are faults.
+    // Wrong row counts, wrong numbers of changed rows and different answers are reported as faults.
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 5));
     let steps = &findings.workloads[0].steps;
     assert_eq!(steps.len(), 3 + 22 + 2);
     for step in steps {
-        // Of short ones a run may be invalid because the machine had no CPU for the client.
+        // A short run may be invalid because the machine had no CPU for the client.
         let mut runs = step.variants.iter().flat_map(|variant| &variant.runs);
         assert!(step.less_is_better && runs.all(|run| run.rate > 0.0), "{}", step.name);
     }
@@ -105,8 +105,8 @@ fn every_product_gives_the_same_answers_to_all_queries_and_refresh_functions_lea
 #[ignore = "in cargo xtask test --all: other versions, full disks"]
 fn a_query_that_is_cut_off_counts_as_longer_and_leaves_the_server_usable() {
     let desk = Desk::new();
-    // A query that takes far longer than the limit, so that a client that wakes late still finds it
-    // at work.
+    // The query takes far longer than the limit, so that it is still running even if the client
+    // wakes late.
     let text = plan(&every_product(&desk), "queries = [1, 15]\ntime_limit = \"1ms\"\n");
     desk.write("p.toml", &text.replace("scale_factor = 0.01", "scale_factor = 0.05"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -126,7 +126,7 @@ fn a_query_that_is_cut_off_counts_as_longer_and_leaves_the_server_usable() {
 #[ignore = "in cargo xtask test --all: other versions, full disks"]
 fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
     let desk = Desk::new();
-    // A server of one's own would load all of it again.
+    // A server that dbdyno starts would load all of its buffer pool again.
     desk.write(
         "all.cnf",
         "[mysqld]\ninnodb_buffer_pool_dump_pct = 100\ninnodb_flush_log_at_trx_commit = 0\nsync_binlog = 0\n",
@@ -143,8 +143,8 @@ fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
         "{:?}",
         findings.warnings
     );
-    // Of a query that ends between two samples nothing is known: none such reads all of its data
-    // from storage.
+    // For a query that ends between two samples, the bytes read are unknown. No such query reads
+    // all of its data from storage.
     let step = findings.workloads[0].steps.iter().find(|step| step.name == "q6").unwrap();
     for variant in &step.variants {
         let read_kib = variant.runs[0].cost.server_read_kib;
@@ -153,7 +153,7 @@ fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
     assert!(step.variants.iter().any(|variant| variant.runs[0].cost.server_read_kib.is_some()));
 }
 
-/// Parameters are drawn, q15 has a common table expression, and each query is sent three times.
+/// Parameters are random, q15 has a common table expression, and each query is sent three times.
 const VARIED: &str = "parameters = \"seed\"\nq15 = \"cte\"\nrepetitions = 3\nanalyze = true\n\
     join_orders = { q3 = [[\"lineitem\", \"orders\", \"customer\"]] }\n";
 
@@ -209,8 +209,8 @@ fn a_planner_without_its_joins_has_another_plan_and_the_same_answers() {
     assert_eq!((differences("q3"), differences("q6")), (1, 0));
 }
 
-/// Looks at the server of `variant` in its step q1, of which an execution is over, whichever cell
-/// comes first.
+/// Waits until an execution of q1 has ended in the cell of `variant`, whichever cell runs first.
+/// Returns the process id of that cell's server.
 fn in_mid_query(dir: &Path, variant: &str) -> u32 {
     let q1 = dir.join(format!("cells/1/{variant}/dbt3/q1/intervals.jsonl"));
     let is_over = |line: &str| serde_json::from_str(line).is_ok_and(|interval: Interval| interval.done > 0);
@@ -267,7 +267,8 @@ fn a_connection_that_is_lost_in_a_query_ends_its_cell_with_the_reason_and_the_re
 fn a_disk_that_is_full_in_a_load_fails_the_step_with_the_databases_words() {
     for prefix in [MARIADB_10_11, POSTGRES_16] {
         let desk = Desk::new();
-        // A load that goes on while the disk is filled, on a busy machine too.
+        // The load is long enough to be still running when the disk is filled, even on a busy
+        // machine.
         let text = plan(&variant("a", prefix, ""), "queries = [6]\n");
         let text = text.replace("scale_factor = 0.01", "scale_factor = 0.1");
         let said = with_a_disk_that_fills(&desk, &text, "runs/*/cells/1/a/dbt3/load/events.jsonl");
@@ -298,7 +299,7 @@ fn queries_that_are_refused_fail_alone_and_those_after_them_run() {
     let desk = Desk::new();
     desk.write("capped.conf", "[mysqld]\nmax_execution_time = 20\n");
     let capped = variant("capped", MYSQL_8_0, "own_config = \"capped.conf\"\n");
-    // Each of the first and the last reads more rows than any server does in 20 ms.
+    // The first and the last query each read more rows than any server can read in 20 ms.
     desk.write("p.toml", &plan(&capped, "verify = \"off\"\nqueries = [1, 6, 18]\n"));
     let failed = desk.dbdyno(&["run", "p.toml"]);
     failed.expect_code(4);

@@ -1,5 +1,5 @@
-//! The whole way on each server: from a base directory and an option file to a valid record and a
-//! clean machine.
+//! Tests a whole run on each server, from a base directory and an option file to a valid record and
+//! a clean machine.
 
 use dbdyno_record::{CellRecord, Run, StepRecord};
 
@@ -12,19 +12,20 @@ use crate::support::{Desk, faults, findings};
 
 const STEPS: [&str; 6] = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100"];
 
-/// In what the products differ, as far as these tests look at it.
+/// The differences between products that matter to these tests.
 struct Product {
     name: &'static str,
-    /// The text of its option file, and the setting that it changes.
+    /// The text of the product's option file, and the setting that it changes.
     option_file: &'static str,
     setting: (&'static str, &'static str),
-    /// Parts of the check of a table: with ids where they are known.
+    /// Number of parts in the check of a table. The check has more parts where the ids are known.
     checked: usize,
-    /// Status counter of rows that queries read.
+    /// The status counter for rows that queries read.
     reads: &'static str,
-    /// The server counts its fsyncs.
+    /// Whether the server counts its fsyncs.
     counts_fsyncs: bool,
-    /// Seconds of a read-write step: counters that are reported with a second's delay need some.
+    /// Length of a read-write step in seconds. It is longer where counters are reported with a
+    /// delay of one second.
     seconds: u32,
 }
 
@@ -33,7 +34,7 @@ const MYSQL: Product = Product {
     option_file: MY_CNF,
     setting: ("innodb_buffer_pool_size", "67108864"),
     checked: 8,
-    // Not Innodb_buffer_pool_read_requests: MariaDB 10.11.5 leaves it at 0.
+    // Innodb_buffer_pool_read_requests is unsuitable, because MariaDB 10.11.5 leaves it at 0.
     reads: "Handler_read_next",
     counts_fsyncs: true,
     seconds: 1,
@@ -88,14 +89,14 @@ fn rows(step: &StepRecord, kind: &str) -> u64 {
     step.intervals.iter().filter(|interval| interval.kind == kind).map(|interval| interval.rows).sum()
 }
 
-/// From l.i1 on, as many rows go as come.
+/// From l.i1 on, as many rows are deleted as are inserted.
 fn deletes_happened(cell: &CellRecord, seconds: u32) {
     let written: Vec<_> = cell
         .steps
         .iter()
         .map(|step| (step.name.as_str(), rows(step, "insert"), rows(step, "delete")))
         .collect();
-    // Two clients at 100 rows per second each.
+    // Two clients insert 100 rows per second each.
     let paced = u64::from(2 * 100 * seconds);
     for (name, inserted, deleted) in &written {
         match *name {
@@ -198,9 +199,9 @@ fn postgres_18() {
 #[test]
 #[ignore = "in cargo xtask test --all: another version"]
 fn the_size_of_a_database_on_myrocks_is_that_of_the_engines_own_files() {
-    // What is drawn of each row: one of 1000 cash registers, 10,000 products, 100,000 customers and
-    // 500 prices. No engine keeps it in less, however well it compresses, and the definitions of
-    // the tables have nothing of it.
+    // Each row has random values: one of 1000 cash registers, 10,000 products, 100,000 customers
+    // and 500 prices. No engine can store them in fewer bytes, however well it compresses, and the
+    // table definitions contain nothing of these values.
     let least = 6000.0 * (1e3_f64 * 1e4 * 1e5 * 5e2).log2() / 8.0;
     let desk = Desk::new();
     desk.write("p.toml", &small_plan(&variant("a", MARIADB_11_8, "options.engine = \"rocksdb\""), ""));

@@ -1,5 +1,5 @@
-//! Variants whose servers choose different plans for a statement: the explanation of the difference
-//! names both.
+//! Tests variants whose servers choose different plans for a statement. The explanation of the
+//! difference names both plans.
 
 use dbdyno_analyse::{PlanDifference, Verdict};
 
@@ -35,7 +35,8 @@ fn statements_whose_plans_differ_are_named_with_both_plans() {
     let (base, variant) = ("Index Scan using sbtest1_pkey on sbtest1", "Seq Scan on sbtest1");
     assert_eq!(step.variants[1].context.query_plans, [difference("point-select", base, variant)]);
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
-    // A cause is named of what is apart; other tests may take as much time as the other plan does.
+    // The report names a cause only for variants that differ. Other tests may take as much time as
+    // the other plan does.
     let ratio = step.variants[1].to_base.ratio.as_ref().map(|ratio| ratio.value);
     let is_apart = ratio.is_some_and(|ratio| (ratio - 1.0).abs() > 0.05);
     assert_eq!(report.out.contains("| other plan |"), is_apart, "{ratio:?}: {}", report.out);
@@ -62,13 +63,13 @@ fn a_server_that_may_not_use_its_index_is_slower_and_the_report_names_statement_
         difference("point-select", "Index Scan using sbtest1_pkey on sbtest1", "Seq Scan on sbtest1");
     assert_eq!(found.context.query_plans, [expected]);
     assert!(found.to_base.ratio.as_ref().unwrap().value < 0.5, "{:?}", found.to_base.ratio);
-    // Other tests run at the same time, and what they take may leave the comparison open.
+    // Other tests run at the same time, and their load may leave the verdict undecided.
     let expected = if found.to_base.foreign_load.is_some() { Verdict::Undecided } else { Verdict::Slower };
     assert!([Verdict::Slower, expected].contains(&found.to_base.verdict.unwrap()), "{found:?}");
     let sentence =
         "Plan of point-select: Seq Scan on sbtest1 (base: Index Scan using sbtest1_pkey on sbtest1).";
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
-    // Causes are named of what is decided.
+    // The report names causes only for a decided verdict.
     let is_named = report.out.contains(sentence) && report.out.contains("| other plan |");
     assert_eq!(is_named, found.to_base.verdict == Some(Verdict::Slower), "{}", report.out);
 }

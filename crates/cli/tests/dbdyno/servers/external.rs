@@ -1,4 +1,5 @@
-//! Servers that others run: logged in to with a password, given a database, otherwise left alone.
+//! Tests servers that dbdyno did not start: it logs in with a password, gets a database, and leaves
+//! the rest of the server alone.
 
 use std::path::Path;
 
@@ -13,7 +14,8 @@ use crate::support::{Desk, Ended, faults, findings, templates};
 pub(crate) const PASSWORD: &str = "Sw0rdfish-of-the-test";
 const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
 
-/// Someone's server with a user `bench` who has a password and may make databases.
+/// Starts a server that counts as someone else's. Its user `bench` has a password and may create
+/// databases.
 pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
     let base = find_named(&require(prefix)).unwrap();
     let spec = ServerSpec::new(&base, None, &desk.path("theirs"), templates()).unwrap();
@@ -22,7 +24,7 @@ pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
     server
 }
 
-/// Adds a user `bench` who has a password and may make databases.
+/// Adds a user `bench` who has a password and may create databases.
 pub(crate) fn add_user(server: &Server) {
     let create = format!("CREATE USER bench@localhost IDENTIFIED BY '{PASSWORD}'");
     ask(&server.options(None), &[&create, "GRANT ALL ON *.* TO bench@localhost"]);
@@ -32,7 +34,7 @@ pub(crate) fn address(server: &Server, database: &str) -> String {
     shared::address(server, "bench", database)
 }
 
-/// Runs a plan against `database` on `server` with this password in the environment, or none.
+/// Runs a plan against `database` on `server`, with `password` in the environment if there is one.
 fn run(desk: &Desk, server: &Server, database: &str, password: Option<&str>) -> Ended {
     let address = address(server, database);
     let variant =
@@ -70,7 +72,7 @@ fn a_mysql_address_works_and_its_server_is_left_running() {
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1));
     assert!(findings.variants[0].external);
     let cell = &Run::open(&dir).unwrap().cells[0];
-    // The socket shows whose CPU it is, without any privilege on that server.
+    // The socket shows which process's CPU time to read, without any privilege on that server.
     assert_eq!(self::server(cell).unwrap().pid, Some(server.pid()));
     let cost = &findings.workloads[0].steps[0].variants[0].runs[0].cost;
     assert!(cost.server_cpu_us.is_some_and(|cpu| cpu > 0.0), "{cost:?}");
@@ -80,7 +82,7 @@ fn a_mysql_address_works_and_its_server_is_left_running() {
     assert!(server.data_dir.join(database).is_dir());
     let marks = ask(&server.options(Some(database)), &["SELECT COUNT(*) FROM dbdyno_mark"]);
     assert_eq!(marks, [[Some("1".to_owned())]]);
-    // Marked as dbdyno's, it may be filled again.
+    // The database is marked as dbdyno's, so it may be filled again.
     std::fs::rename(desk.path("runs"), desk.path("runs-before")).unwrap();
     run(&desk, server, database, Some(PASSWORD)).expect_ok();
     assert!(server.is_running());

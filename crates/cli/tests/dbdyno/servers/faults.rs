@@ -1,4 +1,5 @@
-//! Faults around servers: deep folders, taken ports, data of others, a server that does not stop.
+//! Tests faults around servers: deep folders, taken ports, other programs' data, and a server that
+//! does not stop.
 
 use std::net::TcpListener;
 
@@ -16,7 +17,7 @@ use crate::support::{Desk, faults, findings, texts, wait_for, wait_until_in_step
 const SQLITE: &str =
     "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
 
-/// Twice as long as the path of a socket may be.
+/// A folder whose path is twice as long as a socket's path may be.
 fn deep(desk: &Desk) -> std::path::PathBuf {
     let folder = desk.path(&["a-folder-below-a-folder"; 9].join("/"));
     assert!(folder.as_os_str().len() > 2 * 107);
@@ -24,7 +25,7 @@ fn deep(desk: &Desk) -> std::path::PathBuf {
     folder
 }
 
-/// Old installers start a server on a socket of its own, so each data directory is made below that
+/// Old installers start a server on their own socket, so each data directory is made below that
 /// folder too.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, servers that hang"]
@@ -60,16 +61,16 @@ fn a_folder_for_sockets_that_is_too_deep_is_refused_before_anything_starts() {
     assert!(ended.err.starts_with(begin) && ended.err.ends_with(end), "{}", ended.err);
     assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
     assert_eq!(desk.run_dirs(), Vec::<std::path::PathBuf>::new());
-    // No one needs a socket for SQLite.
+    // SQLite needs no socket.
     desk.write("p.toml", &small_plan(SQLITE, ""));
     desk.ended(desk.command(&["run", "p.toml"]).env("TMPDIR", &deep)).expect_ok();
 }
 
-/// They listen on their private sockets only, whatever their option files say.
+/// Servers listen only on their private sockets, whatever their option files say.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, servers that hang"]
 fn ports_that_are_taken_are_no_matter() {
-    // When one cannot be taken, someone has it already.
+    // If a port cannot be bound, another program already uses it.
     let _taken: Vec<_> = [3306, 33060, 5432].map(|port| TcpListener::bind(("127.0.0.1", port))).into();
     let desk = Desk::new();
     desk.write("my.cnf", "[mysqld]\nport = 3306\nbind_address = 127.0.0.1\n");
@@ -115,8 +116,8 @@ fn data_of_others_in_the_place_of_a_cells_data_are_left_alone_and_the_rest_goes_
     assert_eq!(outcomes, expected);
 }
 
-/// A run whose first server was held while it stopped; `None` where it had ended before. MySQL 8.0
-/// says when it begins to stop, and takes a second for it.
+/// Makes a run whose first server was suspended while it stopped. It is `None` if the server had
+/// ended before. MySQL 8.0 logs when it begins to stop, and takes a second for it.
 fn held_at_its_stop() -> Option<Desk> {
     let desk = Desk::new();
     let variants = variant("victim", MYSQL_8_0, "") + SQLITE;
@@ -156,8 +157,8 @@ fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
     assert!(!dir.join("data").exists());
 }
 
-/// 256 connections with nine statements on each of eight tables: more than the 16382 that a server
-/// holds by default.
+/// 256 connections with nine statements on each of eight tables exceed the 16382 prepared
+/// statements that a server allows by default.
 #[test]
 fn a_plan_that_prepares_more_statements_than_the_server_holds_is_refused_before_the_load() {
     let desk = Desk::new();
@@ -169,7 +170,7 @@ fn a_plan_that_prepares_more_statements_than_the_server_holds_is_refused_before_
     assert!(ended.err.contains(why), "{}", ended.err);
 }
 
-/// The folder that InnoDB sorts in holds less than the entries of an index.
+/// The folder in which InnoDB sorts has less space than the index entries need.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, servers that hang"]
 fn an_index_that_the_server_cannot_build_ends_the_cell() {
@@ -203,7 +204,7 @@ fn an_index_that_the_server_cannot_build_ends_the_cell() {
     }
 }
 
-/// No one looks at a progress line that goes to a file.
+/// The warning is needed because no one watches a progress line that goes to a file.
 #[test]
 #[ignore = "in cargo xtask test --all: holds a server for 30 seconds"]
 fn a_server_that_hangs_in_a_load_is_reported() {
@@ -222,7 +223,7 @@ fn a_server_that_hangs_in_a_load_is_reported() {
     running.wait().expect_code(130);
 }
 
-/// Counting so many rows takes longer than a millisecond on any machine.
+/// Counting this many rows takes longer than a millisecond on any machine.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, servers that hang"]
 fn a_check_of_the_tables_that_exceeds_the_plans_limit_fails_its_cell_and_says_which_setting_it_was() {

@@ -1,5 +1,5 @@
-//! Servers that speak a product's protocol and are none of the products: PGlite, mysql-mimic and
-//! PgBouncer, which `cargo xtask test --all` gets by the names of their packages.
+//! Tests servers that speak a product's protocol but are another product: PGlite, mysql-mimic and
+//! PgBouncer. `cargo xtask test --all` installs them by their package names.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,8 @@ impl Drop for Other {
 }
 
 impl Other {
-    /// Starts `command` of a port, and waits until the server lets someone in.
+    /// Starts the command that `command` makes for a free port, and waits until the server accepts
+    /// a login.
     fn start(
         desk: &Desk,
         name: &str,
@@ -81,7 +82,7 @@ impl Other {
     }
 }
 
-/// Where `cargo xtask test` puts packages.
+/// The folder in which `cargo xtask test` installs packages.
 fn tools() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
@@ -93,7 +94,8 @@ fn ran(desk: &Desk, plan: &str) -> Ended {
     desk.dbdyno(&["run", "p.toml"])
 }
 
-/// All went well, and the server of `variant` is the one that was described.
+/// Checks that the run has no faults and `cells` complete cells. Returns the recorded description
+/// of the server of `variant`.
 fn described(desk: &Desk, cells: usize, variant: &str) -> ServerInfo {
     let findings = findings(&desk.run_dir());
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), cells));
@@ -107,7 +109,7 @@ fn pglite_is_measured_as_pglite_and_parity_says_what_it_does_not_know() {
     let pglite = Other::pglite(&desk);
     let variants =
         shared::at("pg", &POSTGRES, "") + &pglite.variant("lite", "postgres://postgres@127.0.0.1:PORT/bench");
-    // It has one database, whatever it is called, and that is empty.
+    // PGlite has one database under every name, and it is empty.
     let small = "[workload.insert-benchmark]\nload_rows = 2000\nwrite_rows = 500\nread_write_time = \"1s\"\nclients = 1\n\
                  settle_wait = \"0s\"\n";
     ran(&desk, &format!("{variants}{TEXT_ONLY}{small}")).expect_ok();
@@ -130,7 +132,8 @@ fn pglite_is_measured_as_pglite_and_parity_says_what_it_does_not_know() {
         "{shown}"
     );
 
-    // Statements of its connections share their names; a plan that prepares some says so before.
+    // PGlite's connections share the names of prepared statements. A plan that prepares statements
+    // is refused before it runs.
     let ended = ran(&desk, &format!("{variants}{}", TEXT_ONLY.replace("\"text\"", "\"prepared\"")));
     ended.expect_code(2);
     assert!(ended.err.contains("no prepared statements of each connection's own"), "{}", ended.err);
@@ -186,7 +189,7 @@ fn postgresql_behind_a_pooler_is_not_recorded_as_postgresql() {
             "[databases]\n* = host={folder} port=5432 user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
              listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = session\n"
         );
-        // Not in the folder of the test: the server's user reads it, and it runs as that one.
+        // The file is not in the test's folder, because the server's user must be able to read it.
         let file = tempfile::Builder::new().suffix(".ini").tempfile().unwrap();
         std::fs::write(file.path(), text).unwrap();
         let (_, path) = file.keep().unwrap();

@@ -1,5 +1,5 @@
-//! fsyncs per commit on real servers: one connection whose every statement is a commit, so that how
-//! many it takes is known.
+//! Tests fsyncs per commit on real servers. One connection commits with every statement, so the
+//! expected number is known.
 
 use dbdyno_analyse::{Code, VariantStep, Warning};
 use dbdyno_record::Run;
@@ -13,18 +13,19 @@ use crate::support::{Desk, faults, findings};
 const WORKLOAD: &str = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"update-non-index\"]\ntable_size = 100\nconnections = [1]\n\
     create_secondary = false\n";
 
-/// Syncs for a commit that a figure may be off by: commits and syncs are counted at moments that a
-/// hold-up sets apart. The longer the step, the less that is.
+/// Tolerance in fsyncs per commit. Commits and fsyncs are not read at the same moment, and a delay
+/// between the two readings shifts the quotient. The longer the step, the smaller the shift.
 const TOLERANCE: f64 = 0.03;
 
-/// fsyncs per commit of a variant.
+/// A variant's fsyncs per commit.
 struct FsyncsPerCommit {
     all: Option<f64>,
-    /// Those of its engines alone, by their own counters; 0 for PostgreSQL.
+    /// Only the engines' fsyncs, from their own counters; 0 for PostgreSQL.
     engine: f64,
 }
 
-/// The variants in their order, each measured for so long, and the warnings.
+/// Measures each variant for `seconds` seconds. Returns their figures in the order of the variants,
+/// and the warnings.
 fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<FsyncsPerCommit>, Vec<Warning>) {
     desk.write("p.toml", &format!("name = \"p\"\n{variants}{WORKLOAD}time = \"{seconds}s\"\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -33,8 +34,8 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<FsyncsPerCommit>,
     let of = |variant: &VariantStep| {
         let cell = run.cells.iter().find(|cell| cell.id.variant == variant.variant).unwrap();
         let step = cell.steps.last().unwrap();
-        // Of the same samples as the analysis takes: between others the server's threads sync a few
-        // times more.
+        // These are the samples that the analysis uses. Between other samples the server's
+        // background threads sync a few more times.
         let (from_us, to_us) = step.window().unwrap();
         let value = |key: &str, us: u64| {
             step.counters["status"].nearest(key, us.cast_signed()).map_or(0, |(_, value)| value)
@@ -48,12 +49,14 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<FsyncsPerCommit>,
     (step.variants.iter().map(of).collect(), findings.warnings)
 }
 
-/// Name, more lines of the option file, and syncs for a commit: the least of the engine, since
-/// pages that the server writes meanwhile are synced as well, and those of the binary log.
+/// Name, further lines for the option file, the lowest number of engine fsyncs per commit, and the
+/// binary log's fsyncs per commit. The engine may have more, because it also syncs pages that it
+/// writes in the background.
 type Expected = (&'static str, String, f64, f64);
 
-/// Without a binary log, and with one that is synced at each commit, at each tenth, and not; and
-/// how often the engine syncs its redo log for a commit with it.
+/// Measures a server without a binary log, and with one that is synced at each commit, at each
+/// tenth commit, and never. `with_log` is the number of redo log fsyncs per commit when there is a
+/// binary log.
 fn binary_log(prefix: &str, with_log: f64) {
     let log = "log_bin = binlog\nserver_id = 1\nsync_binlog = ";
     let expected = [
@@ -65,7 +68,7 @@ fn binary_log(prefix: &str, with_log: f64) {
     expect(prefix, "", &expected);
 }
 
-/// Measures the variants for longer and longer, until all are as expected.
+/// Measures the variants in longer and longer steps until all figures are as expected.
 fn expect(prefix: &str, more: &str, expected: &[Expected]) {
     let desk = Desk::new();
     let variants = expected.iter().map(|(name, options, ..)| {
@@ -148,8 +151,8 @@ fn postgres_syncs_its_log_at_each_commit_and_less_often_where_commits_do_not_wai
             .map(|conf| variant(&format!("{name}-{conf}"), prefix, &format!("own_config = \"{conf}.conf\"")))
     };
     let variants = [of("pg-15", POSTGRES_15), of("pg-18", POSTGRES_18)].concat().concat();
-    // Sessions report what they did once a second at most: in a step of a second hardly before they
-    // end.
+    // Sessions report their statistics at most once per second. In a step of one second they hardly
+    // report before they end.
     for seconds in [1, 3] {
         let desk = Desk::new();
         desk.write("wait.conf", &format!("{POSTGRESQL_CONF}synchronous_commit = on\n"));

@@ -1,5 +1,5 @@
-//! The ids that servers give out: without gaps in every way to load, also where a server counts in
-//! larger steps.
+//! Tests that the ids that servers assign have no gaps with any load method, even where a server
+//! increments by more than 1.
 
 use dbdyno_record::Run;
 
@@ -9,11 +9,11 @@ use crate::servers::watch::ask;
 use crate::servers::{MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, small_plan, variant};
 use crate::support::{Desk, faults, findings};
 
-/// What nodes of a cluster, or servers that replicate both ways, are set to.
+/// The settings of nodes in a cluster, or of servers that replicate in both directions.
 const IN_STEPS: &str = "[mysqld]\nauto_increment_increment = 3\nauto_increment_offset = 2\n";
 
-/// Whole tables for each connection, and several statements for each table whatever the way to
-/// load.
+/// A plan in which each connection loads whole tables, each with several statements, whatever the
+/// load method.
 fn oltp(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\"]\ntables = 2\nload_connections = 2\n\
@@ -21,7 +21,7 @@ fn oltp(variants: &str, options: &str) -> String {
     )
 }
 
-/// Lowest and highest id and number of rows of each table, from the checks of the load.
+/// Each table's lowest id, highest id and number of rows, from the checks after the load.
 fn loaded(run: &Run) -> Vec<[i128; 3]> {
     let checks = run.cells.iter().flat_map(|cell| cell.steps[0].checks());
     let part = |check: &dbdyno_record::Check, name: &str| {
@@ -61,7 +61,7 @@ fn ids_have_no_gaps(desk: &Desk, variants: &str, load_method: &str) {
     assert_eq!(loaded(&Run::open(&dir).unwrap()), vec![[1, 12_000, 12_000]; 2 * cells], "{load_method}");
 }
 
-/// The step of a server of others stays as it is; the connections that insert have their own.
+/// An external server's own increment stays as it is. The sessions that insert set their own.
 #[test]
 #[ignore = "in cargo xtask test --all: a server with other settings"]
 fn an_external_server_that_counts_in_steps_gives_tests_the_ids_that_they_ask_for() {
@@ -76,7 +76,7 @@ fn an_external_server_that_counts_in_steps_gives_tests_the_ids_that_they_ask_for
     let dir = desk.run_dir();
     assert_eq!(faults(&findings(&dir)), [""; 0]);
     assert_eq!(loaded(&Run::open(&dir).unwrap()), [[1, 12_000, 12_000]; 2]);
-    // Of the rows that the test inserted, too.
+    // The ids of the rows that the test inserted have no gaps either.
     for table in ["sbtest1", "sbtest2"] {
         let gaps = format!("SELECT MAX(id) - COUNT(*), COUNT(*) > 12000 FROM bench.{table}");
         assert_eq!(ask(&root, &[&gaps]), [["0", "1"].map(|cell| Some(cell.to_owned()))]);

@@ -1,4 +1,4 @@
-//! Servers and dbdyno itself that die, at start or in the middle of a step.
+//! Tests servers, and dbdyno itself, that die at start or in the middle of a step.
 
 mod moments;
 
@@ -18,7 +18,7 @@ use crate::support::{Desk, findings, texts, wait_until_in_step};
 const SQLITE: &str =
     "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
 
-/// How each variant's cell ended, and the failed ones' reasons.
+/// Each variant with the outcome of its cell.
 fn outcomes(run: &Run) -> Vec<(String, Option<Outcome>)> {
     let mut ended: Vec<_> = run.cells.iter().map(|cell| (cell.id.variant.clone(), cell.outcome())).collect();
     ended.sort_by(|left, right| left.0.cmp(&right.0));
@@ -37,7 +37,8 @@ fn a_mariadb_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on() {
     a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(MARIADB_10_11);
 }
 
-/// Its other processes end after the first one that is killed, and its data goes only then.
+/// PostgreSQL's other processes end after the first one is killed, and the data are removed only
+/// then.
 #[test]
 fn a_postgres_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on() {
     a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(POSTGRES_15);
@@ -59,15 +60,15 @@ fn a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(prefix: &str)
     assert!(error.contains("step qr100") && error.contains("the server ended with signal: 9"), "{error}");
     let findings = findings(&dir);
     assert!(texts(&findings).iter().any(|warning| warning.contains("signal: 9")), "{:?}", texts(&findings));
-    // What the victim finished before stays.
+    // The steps that the victim finished before stay in the findings.
     let loaded = &findings.workloads[0].steps[0];
     let has_loaded = |variant: &VariantStep| variant.runs.iter().any(|run| run.rate > 0.0);
     assert!(loaded.variants.iter().all(has_loaded), "{loaded:?}");
     assert!(!dir.join("data").exists());
 }
 
-/// All of its processes are frozen in mid-step, and Ctrl-C is asked for: neither waits for the
-/// other.
+/// All server processes are suspended in the middle of a step, and then Ctrl-C is pressed. The
+/// server cannot stop, and dbdyno must not wait for it for ever.
 #[test]
 #[ignore = "in cargo xtask test --all: kills servers"]
 fn a_server_that_is_frozen_for_good_is_killed_with_its_children_and_its_data_go() {
@@ -86,7 +87,7 @@ fn a_server_that_is_frozen_for_good_is_killed_with_its_children_and_its_data_go(
         running.signal(Signal::SIGINT);
         let ended = running.wait();
         ended.expect_code(130);
-        // The plan gives a server five minutes to stop.
+        // The plan's time limit for a stop is five minutes.
         assert!(asked.elapsed() < Duration::from_secs(240), "{prefix}: {:?}", asked.elapsed());
         family.iter().for_each(|pid| wait_until_gone(*pid));
         assert!(!dir.join("data").exists(), "{prefix}: {}", ended.err);
@@ -94,8 +95,8 @@ fn a_server_that_is_frozen_for_good_is_killed_with_its_children_and_its_data_go(
     }
 }
 
-/// As at a shutdown of the machine: the server goes first, and its cell is to run again all the
-/// same.
+/// At a shutdown of the machine the server may die first. Its cell must still be repeated by a
+/// resumed run.
 #[test]
 #[ignore = "in cargo xtask test --all: kills servers"]
 fn a_signal_to_dbdyno_and_its_server_interrupts_the_cell_and_a_resumed_run_repeats_it() {
@@ -105,7 +106,7 @@ fn a_signal_to_dbdyno_and_its_server_interrupts_the_cell_and_a_resumed_run_repea
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
     let pid = server_of(&dir, "victim").pid.unwrap();
-    // It sees both at once, however late the second comes.
+    // dbdyno is suspended so that it notices both at once, however late the second one arrives.
     running.signal(Signal::SIGSTOP);
     kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).unwrap();
     running.signal(Signal::SIGTERM);
@@ -171,8 +172,8 @@ fn a_killed_dbdyno_leaves_no_server_and_its_run_goes_on(prefix: &str) {
     assert!(!dir.join("data").exists());
 }
 
-/// An option file is read at every start, and a user who tunes while a run goes on must not tune
-/// its later cells.
+/// A server reads its option file at every start. If a user edits the file during a run, later
+/// cells must not be affected.
 #[test]
 #[ignore = "in cargo xtask test --all: kills dbdyno, another version"]
 fn an_option_file_that_changes_during_a_run_changes_none_of_its_cells() {

@@ -1,5 +1,5 @@
-//! Servers of a run that are stopped and started between steps, limited in memory, out of space, or
-//! left by a killed dbdyno.
+//! Tests servers that a run stops and starts between steps, servers with a memory limit or a full
+//! disk, and servers that a killed dbdyno has left.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::servers::{MARIADB_10_11, MY_CNF, MYSQL_8_0, POSTGRES_15, variant};
 use crate::support::cells::works;
 use crate::support::{Desk, faults, findings, wait_until_in_step};
 
-/// Two blocks of two tests on few rows.
+/// A plan for two blocks with two tests on few rows.
 fn oltp(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\nblocks = 2\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\", \"update-index\"]\n\
@@ -34,7 +34,7 @@ fn every_block_of_three_products_begins_on_a_copy_of_the_data_that_were_loaded_o
     desk.write("p.toml", &oltp(&variants, "data = \"restore-each-step\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let dir = desk.run_dir();
-    // Checks are part of each step: wrong rows after a restore would make it invalid.
+    // Each step's checks would make it invalid if rows were wrong after a restore.
     assert_eq!(faults(&findings(&dir)), Vec::<String>::new());
     let run = Run::open(&dir).unwrap();
     for name in ["ma", "my", "pg"] {
@@ -43,7 +43,7 @@ fn every_block_of_three_products_begins_on_a_copy_of_the_data_that_were_loaded_o
         assert_eq!(works(cells[0]), first, "{name}");
         assert_eq!(works(cells[1]), "restore, stop, restore, start", "{name}");
         assert_eq!((cells[0].steps.len(), cells[1].steps.len()), (4, 2), "{name}");
-        // One log a cell, with all of its starts.
+        // Each cell has one log for all of its starts.
         assert!(dir.join(format!("logs/1-{name}-oltp.log")).exists(), "{name}");
         assert!(!dir.join(format!("logs/1-{name}-oltp.2.log")).exists(), "{name}");
     }
@@ -94,7 +94,7 @@ fn what_a_killed_dbdyno_leaves_of_a_limited_server_goes_at_the_next_start() {
     assert!(!dir.join("data").exists());
 }
 
-/// The folder of the control group in the counters of the only cell's step that runs.
+/// The control group's folder, from the counters of the running step in the only cell.
 fn group_of(dir: &Path) -> PathBuf {
     let path = dir.join("cells/1/victim/oltp/insert.c1/counters/cgroup.jsonl");
     let header = std::fs::read_to_string(path).unwrap().lines().next().unwrap().to_owned();
@@ -102,15 +102,15 @@ fn group_of(dir: &Path) -> PathBuf {
     PathBuf::from(header["about"]["folder"].as_str().unwrap())
 }
 
-/// One cell, whose rows alone need many times what a disk that fills has left.
+/// A plan with one cell whose rows need many times the space that the small disk has left.
 fn larger(desk: &Desk, prefix: &str) -> String {
     desk.write("my.cnf", MY_CNF);
     let text = oltp(&variant("a", prefix, "own_config = \"my.cnf\""), "").replace("blocks = 2", "blocks = 1");
     text.replace("table_size = 2000", "table_size = 300000")
 }
 
-/// Words of a full disk. The server refuses the statement, or gives up: then the end of its log has
-/// the reason.
+/// Texts that show a full disk. Some servers refuse the statement. Others abort, and the end of
+/// their log gives the reason.
 pub(crate) const DISK_FULL: &[&str] = &[
     "is full",
     "No space left",
@@ -122,9 +122,10 @@ pub(crate) const DISK_FULL: &[&str] = &[
     "I/O error",
 ];
 
-/// Runs a plan whose data lie in a filesystem that has 4 MB left as soon as `sign` is there: its
-/// limit falls, because files that fill it would take memory. It cannot fall below what is used,
-/// which may have grown since it was asked.
+/// Runs a plan whose data are on a filesystem that is limited to 4 MB of free space as soon as
+/// `sign` exists. The limit is lowered, because files that fill the filesystem would take memory.
+/// It cannot be lower than the used space, which may have grown since it was read, so the script
+/// tries again.
 pub(crate) fn with_a_disk_that_fills(desk: &Desk, text: &str, sign: &str) -> String {
     desk.write("p.toml", &format!("{text}[host]\ndata_dir = \"small\"\n"));
     std::fs::create_dir(desk.path("small")).unwrap();
@@ -138,7 +139,7 @@ pub(crate) fn with_a_disk_that_fills(desk: &Desk, text: &str, sign: &str) -> Str
     let mut command = std::process::Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script]).env("DBDYNO", env!("CARGO_BIN_EXE_dbdyno"));
     desk.prepare(&mut command);
-    // On the small filesystem too.
+    // The templates must be on the small filesystem too.
     command.env_remove("DBDYNO_TEMPLATES");
     let ended = desk.ended(&mut command);
     ended.expect_code(4);
@@ -153,7 +154,7 @@ fn a_disk_that_is_full_while_a_server_is_initialised_fails_the_cell_with_the_rea
     let desk = Desk::new();
     let said = with_a_disk_that_fills(&desk, &larger(&desk, MYSQL_8_0), "runs/*/manifest.json");
     assert!(said.contains("error: block 1 a oltp failed: initialising a data directory for MySQL"), "{said}");
-    // It depends on the file that is written first.
+    // The reason depends on the file that is written first.
     let reasons = [
         "No space left on device",
         "disk is full",

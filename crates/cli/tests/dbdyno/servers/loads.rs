@@ -1,4 +1,5 @@
-//! Every way to load sbtest tables on real servers: rows must be there to the last character.
+//! Tests every load method for sbtest tables on real servers. All rows must be there, down to the
+//! last character.
 
 use dbdyno_record::{CellEvent, Run};
 
@@ -8,7 +9,7 @@ use crate::servers::{
 };
 use crate::support::{Desk, faults, findings};
 
-/// Three tables on four connections: one of them is shared.
+/// A plan with three tables and four connections, so that several connections share a table.
 fn plan(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\"]\ntables = 3\ntable_size = 20_000\n\
@@ -16,7 +17,8 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// The parts of the first check of the load, and what the conductor did outside the clock.
+/// The names of the parts in the load's first check, and of the work that the conductor did outside
+/// the measured time.
 fn checked(desk: &Desk) -> (String, String) {
     let run = Run::open(&desk.run_dir()).unwrap();
     let names = |cell: &dbdyno_record::CellRecord| {

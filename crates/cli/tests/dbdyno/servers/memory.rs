@@ -1,5 +1,5 @@
-//! A limit on memory where this machine has no control groups: refused, or left out and said so, as
-//! the plan wants.
+//! Tests a memory limit on a machine without control groups. Depending on the plan, the run is
+//! refused, or it continues without the limit and reports that.
 
 use std::process::Command;
 
@@ -9,11 +9,11 @@ use crate::servers::watch::server;
 use crate::servers::{POSTGRES_15, variant};
 use crate::support::{Desk, Ended, faults, findings, texts};
 
-/// Takes all control groups out of sight.
+/// A shell command that hides all control groups.
 const HIDE: &str = "set -e; for mount in $(awk '/ - cgroup2? /{print $5}' /proc/self/mountinfo | sort -r); do umount -l $mount; done; \
                     exec \"$@\"";
 
-/// Runs a plan with a limit where there are no control groups.
+/// Runs a plan with a memory limit where there are no control groups.
 fn without_groups(desk: &Desk, host: &str) -> Ended {
     let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\nevents = 100\n";
     let host = format!("[host]\nserver_memory = \"1 GB\"\n{host}\n");

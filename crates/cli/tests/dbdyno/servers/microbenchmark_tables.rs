@@ -1,5 +1,5 @@
-//! The tables of the microbenchmarks on real servers: put back before each step, with ids beyond 32
-//! bits, streamed.
+//! Tests the microbenchmarks' tables on real servers: restored before each step, with ids beyond 32
+//! bits, and loaded by stream.
 
 use dbdyno_record::StepEvent;
 
@@ -33,9 +33,9 @@ fn each_step_of_each_block_finds_the_tables_of_mariadb_as_they_were_loaded() {
     }
 }
 
-/// Ids that no 32-bit number holds, in every statement, prepared and as text, given by the client
-/// and by the server. One connection: PostgreSQL finds no row that another one deletes and puts
-/// back in the same moment.
+/// The ids are too large for 32 bits in every statement, prepared and as text, whether the client
+/// or the server assigns them. There is only one connection, because PostgreSQL does not find a row
+/// that another connection deletes and reinserts at the same moment.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
 fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
@@ -59,7 +59,8 @@ fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
             for step in &cell.steps {
                 for event in &step.events {
                     let StepEvent::Statement { statement, done, empty, .. } = event else { continue };
-                    // A scan finds nothing by its nature, a delete what others have not deleted.
+                    // A scan returns no rows by design, and a delete may find that its row is
+                    // already gone.
                     let may_be_empty =
                         ["begin", "commit", "scan"].contains(&statement.as_str()) || step.name == "delete";
                     let found = format!("{variant} {}: {empty} of {done} {statement}", step.name);

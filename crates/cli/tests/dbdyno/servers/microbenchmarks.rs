@@ -1,4 +1,5 @@
-//! The microbenchmarks on real servers: every step of both sequences is valid on each product.
+//! Tests the microbenchmarks on real servers. Every step in both sequences must be valid on each
+//! product.
 
 use dbdyno_record::Run;
 
@@ -12,7 +13,7 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// One step of each kind; the others differ from them in their statements.
+/// One step of each kind is enough, because steps of the same kind differ only in their statements.
 #[test]
 fn steps_of_every_kind_are_valid_on_every_product() {
     let steps =
@@ -20,7 +21,7 @@ fn steps_of_every_kind_are_valid_on_every_product() {
     valid_steps(&shared::on_all(), &format!("steps = {steps:?}\noperations = 30"));
 }
 
-/// Runs of each product side by side: they wait more than they work.
+/// The products run side by side, because the runs spend most of their time waiting.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, minutes"]
 fn all_steps_of_the_42_are_valid_on_every_product_and_on_myrocks() {
@@ -37,7 +38,8 @@ fn all_steps_of_the_42_are_valid_on_every_product_and_on_myrocks() {
     });
 }
 
-/// All its tests are among the 42, which all products run: one server of each family is enough.
+/// All tests in this sequence are also in the 42, which run on every product, so one server from
+/// each family is enough.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, minutes"]
 fn all_steps_of_the_32_are_valid_on_both_families() {
@@ -48,8 +50,8 @@ fn all_steps_of(sequence: &str, variants: &str) {
     valid_steps(variants, &format!("sequence = \"{sequence}\"\noperations = 60\nwarm_scan_time = \"1s\""));
 }
 
-/// Few rows and several connections: deadlocks, and on PostgreSQL rows that two connections put
-/// back at once.
+/// With few rows and several connections there are deadlocks and, on PostgreSQL, two connections
+/// that reinsert the same row at once.
 fn valid_steps(variants: &str, options: &str) {
     let desk = Desk::new();
     let options = format!("{options}\ntables = 2\nconnections = [4]\nverify = \"end\"");

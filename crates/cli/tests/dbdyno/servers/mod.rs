@@ -1,9 +1,9 @@
-//! The command on real servers. Tests that are not ignored need three builds: most talk to those
-//! that all tests share ([`shared`]), a few start their own. The others need MariaDB 10.1 with
-//! XtraDB and 10.11, MySQL 5.5 and 5.6, PostgreSQL 9.6, 16 and 18 too.
+//! Tests of the command on real servers. Tests that are not ignored need three builds: most use the
+//! servers that all tests share ([`shared`]), and a few start their own. The others also need
+//! MariaDB 10.1 with XtraDB and 10.11, MySQL 5.5 and 5.6, and PostgreSQL 9.6, 16 and 18.
 //!
-//! The servers are looked for in the servers folder (`$DBDYNO_SERVERS`, else below the cache
-//! folder). One that is absent fails its tests: a test that skips proves nothing.
+//! The builds are in the servers folder (`$DBDYNO_SERVERS`, otherwise below the cache folder). A
+//! test whose server is absent fails, because a skipped test proves nothing.
 
 mod address;
 mod catalogue;
@@ -63,7 +63,7 @@ pub(crate) const POSTGRES_15: &str = "pg-15.";
 pub(crate) const POSTGRES_16: &str = "pg-16.";
 pub(crate) const POSTGRES_18: &str = "pg-18.";
 
-/// The catalogue's name for each.
+/// The catalogue's name for each prefix.
 const CATALOGUE: &[(&str, &str)] = &[
     (MARIADB_10_1, "mariadb-10.1.23"),
     (MARIADB_10_11, "mariadb-10.11.5"),
@@ -77,7 +77,7 @@ const CATALOGUE: &[(&str, &str)] = &[
     (POSTGRES_18, "pg-18.6"),
 ];
 
-/// The name in the servers folder that begins with `prefix`.
+/// The build in the servers folder whose name begins with `prefix`.
 pub(crate) fn require(prefix: &str) -> String {
     let folder = servers_dir();
     let found = list(&folder).into_iter().find(|name| name.starts_with(prefix));
@@ -87,12 +87,12 @@ pub(crate) fn require(prefix: &str) -> String {
     })
 }
 
-/// A variant `name` on the server with this prefix, with more lines of its own.
+/// A variant `name` on the server with this prefix, with the further lines `more`.
 pub(crate) fn variant(name: &str, prefix: &str, more: &str) -> String {
     format!("[[variant]]\nname = \"{name}\"\nserver = \"{}\"\n{more}\n", require(prefix))
 }
 
-/// A small plan: two clients, 3000 rows each, nothing that waits.
+/// A small plan: two clients with 3000 rows each, and no pauses.
 pub(crate) fn small_plan(variants: &str, options: &str) -> String {
     let seconds = if options.contains("read_write_time") { "" } else { "read_write_time = \"1s\"\n" };
     format!(
@@ -101,8 +101,9 @@ pub(crate) fn small_plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// Little memory, quick to initialise, and a value that the tests find again in the records.
+/// Options that need little memory and make initialising quick, with a value that the tests find
+/// again in the records.
 pub(crate) const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\n";
 
-/// The same for PostgreSQL.
+/// The same options for PostgreSQL.
 pub(crate) const POSTGRESQL_CONF: &str = "shared_buffers = 64MB\n";

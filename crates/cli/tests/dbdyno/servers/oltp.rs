@@ -1,5 +1,5 @@
-//! The classic OLTP tests on real servers: statements that each of them takes, and rows that must
-//! be there.
+//! Tests the classic OLTP tests on real servers. Each server must accept their statements, and the
+//! rows must be there.
 
 use dbdyno_record::Run;
 
@@ -35,8 +35,8 @@ fn all_tests_are_valid_on_other_versions() {
     }
 }
 
-/// Few rows and many connections: deadlocks, and on PostgreSQL rows that two connections put back
-/// at once.
+/// With few rows and many connections there are deadlocks and, on PostgreSQL, two connections that
+/// reinsert the same row at once.
 fn all_tests_are_valid(protocol: &str, variants: &str, events: u32) {
     let desk = Desk::new();
     desk.write("p.toml", &plan(variants, &format!("protocol = \"{protocol}\"\nevents = {events}")));
@@ -67,7 +67,7 @@ fn connections_speak_the_character_set_that_the_plan_names() {
     desk.write("p.toml", &plan(&variants, "load_method = \"stream\"\nevents = 100"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
-    // Valid: the rows are those that were sent.
+    // The cells are valid, so the rows are those that were sent.
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 3));
     let parity = findings.parity.unwrap();
     let row = parity.classes.iter().find(|row| row.id == "client-charset").unwrap();
@@ -116,9 +116,9 @@ fn connections_open_anew_after_each_third_operation_and_ranges_are_counted() {
                     kind.statements.iter().find(|of| of.statement == name).map_or(0, |of| of.count)
                 };
                 let about = format!("{} of {}, {protocol}", step.name, variant.variant);
-                // 15 operations of each of the 8 connections.
+                // Each of the 8 connections has 15 operations.
                 assert_eq!((kind.operations, count("reconnect")), (120, 40), "{about}");
-                // Statements of attempts that met a deadlock count too.
+                // Statements in attempts that met a deadlock count too.
                 let attempts = 120 + kind.errors.retry;
                 let reads = step.name.starts_with("read-");
                 assert_eq!(count("count-range"), if reads { 2 * attempts } else { 0 }, "{about}");

@@ -1,5 +1,6 @@
-//! dbdyno killed at random moments of a run's whole length, from its first look at the plan to its
-//! report, and resumed: nothing is lost, and nothing is left.
+//! Tests that nothing is lost and nothing is left over when dbdyno is killed at random moments and
+//! resumed. The moments cover the whole length of a run, from reading the plan to writing the
+//! report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,44 +13,46 @@ use nix::sys::signal::Signal;
 use crate::servers::{MARIADB_11_8, MY_CNF, POSTGRES_15, variant};
 use crate::support::{Desk, Ended, faults_but_rates, findings, wait_for};
 
-/// How often dbdyno is killed on each product.
+/// The variable for the number of kills per product.
 const KILLS: &str = "DBDYNO_KILLS";
 
-/// Of all moments. A test that fails names it.
+/// The variable for the seed of all random moments. A test that fails prints it.
 const SEED: &str = "DBDYNO_KILLS_SEED";
 
-/// What dbdyno may leave in its run directory and in the folder that it is called from.
+/// The entries that dbdyno may leave in its run directory and in the folder from which it is
+/// called.
 const OF_RUN: [&str; 8] =
     ["aside", "cells", "configs", "events.jsonl", "logs", "manifest.json", "repeated", "report.html"];
 const OF_DESK: [&str; 9] =
     ["err.txt", "my.cnf", "out.txt", "p.toml", "runs", "runtime", "state", "templates", "tmp"];
 
-/// What is killed: the two variants of a plan.
+/// A product on which dbdyno is killed, with a plan's two variants.
 struct Product {
     name: &'static str,
     variants: [String; 2],
-    /// The time of a whole run, by data mode.
+    /// The duration of a whole run in each data mode.
     lengths: [Duration; 2],
 }
 
-/// By round in turn: two variants, each on fresh data, or one in two blocks on copies of a snapshot.
+/// The data modes, which alternate from round to round: two variants with fresh data each, or one
+/// variant in two blocks on copies of a snapshot.
 const MODES: [&str; 2] = ["preserve", "restore"];
 
-/// What kills have met.
+/// Counts of the states in which dbdyno was killed.
 #[derive(Debug, Default)]
 struct Tally {
     rounds: u32,
     kills: u32,
-    /// Of runs that went on after a kill.
+    /// Kills of resumed runs.
     second_kills: u32,
     before_the_run: u32,
-    /// When all cells had been completed.
+    /// Kills after all cells had been completed.
     after_the_last_cell: u32,
     cells_completed: usize,
     files: usize,
 }
 
-/// SplitMix64.
+/// The random generator SplitMix64.
 struct Draw(u64);
 
 impl Draw {
@@ -94,14 +97,14 @@ fn nothing_is_lost_or_left_when_dbdyno_is_killed_at_random_moments() {
     });
 }
 
-/// What is worth a note in a run of hours, or with a failure.
+/// Prints progress, which matters in a run of hours and after a failure.
 #[expect(clippy::print_stderr, reason = "a test that takes long says how far it is")]
 fn say(text: &str) {
     eprintln!("{text}");
 }
 
 fn of_product(mut product: Product, kills: u32, seed: u64) {
-    // The data directories that all rounds copy, but those that make their own.
+    // The data directory templates that all rounds share, except those that make their own.
     let shared = Desk::new();
     let templates = shared.path("templates");
     for (mode, _) in MODES.iter().enumerate().chain([(0, &"")]) {
@@ -127,7 +130,7 @@ fn of_product(mut product: Product, kills: u32, seed: u64) {
     say(&format!("{}: {tally:?}", product.name));
 }
 
-/// One run that is killed and goes on, in a folder of its own.
+/// One run that is killed and resumed, in its own folder.
 struct Round<'a> {
     product: &'a Product,
     seed: (u64, u32),
@@ -135,7 +138,7 @@ struct Round<'a> {
     templates: PathBuf,
     draw: Draw,
     desk: Desk,
-    /// When it was killed, each from the start of its process.
+    /// The moments of the kills, each from the start of its process.
     moments: Vec<Duration>,
 }
 
@@ -174,7 +177,8 @@ impl<'a> Round<'a> {
         for folder in ["tmp", "runtime"] {
             std::fs::create_dir(desk.path(folder)).unwrap();
         }
-        // Some make their data directories themselves, and are killed in that too.
+        // Some rounds make the data directories themselves, so that dbdyno is killed during that
+        // work too.
         let is_own = seed.1 % 5 == 4;
         let templates = if is_own { desk.path("templates") } else { templates.to_owned() };
         let of_product =
@@ -183,7 +187,7 @@ impl<'a> Round<'a> {
         Self { product, seed, mode, templates, draw, desk, moments: Vec::new() }
     }
 
-    /// dbdyno, whose temporary files are in this round's folder too.
+    /// A dbdyno command whose temporary files are in this round's folder too.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.desk.command(args);
         command.env("TMPDIR", self.desk.path("tmp")).env("DBDYNO_RUNTIME", self.desk.path("runtime"));
@@ -191,12 +195,12 @@ impl<'a> Round<'a> {
         command
     }
 
-    /// dbdyno, run to its end.
+    /// Runs dbdyno to its end.
     fn ended(&self, args: &[&str]) -> Ended {
         self.desk.start(&mut self.command(args)).wait()
     }
 
-    /// Kills dbdyno at a random moment. `false` where it had ended before.
+    /// Kills dbdyno at a random moment. It returns `false` if dbdyno had ended before.
     fn killed(&mut self, args: &[&str], tally: &mut Tally) -> bool {
         let moment = self.draw.time(self.product.lengths[self.mode]);
         self.moments.push(moment);
@@ -234,10 +238,11 @@ impl<'a> Round<'a> {
         self.whole_and_clean(&dir);
     }
 
-    /// The run was killed before it had begun: the next one says what that has left.
+    /// Handles a run that was killed before it had begun. The next run reports what the killed one
+    /// has left.
     fn began_again(&self) {
         let runs = std::fs::read_dir(self.desk.path("runs")).into_iter().flatten().flatten();
-        // A file by which it was measuring the disk goes with the next run.
+        // The next run removes the file with which the killed one measured the disk.
         let left: Vec<PathBuf> = runs.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         for folder in &left {
             let refused = self.ended(&["run", "--resume", folder.to_str().unwrap()]);
@@ -256,7 +261,8 @@ impl<'a> Round<'a> {
         self.whole_and_clean(&self.desk.run_dir());
     }
 
-    /// Every cell is complete and valid, the report is there, and there is nothing else.
+    /// Checks that every cell is complete and valid, that the report is there, and that nothing
+    /// else is left.
     fn whole_and_clean(&self, dir: &Path) {
         assert_eq!(self.processes(), [""; 0], "processes are left");
         let run = Run::open(dir).unwrap();
@@ -287,7 +293,7 @@ impl<'a> Round<'a> {
         }
         let is_of_a_maker = |name: &String| name.starts_with('.');
         assert!(!names_in(&self.templates).iter().any(is_of_a_maker), "{:?}", names_in(&self.templates));
-        // What was set aside is as the kill has left it.
+        // Files that were set aside are in the state that the kill left.
         let recorded = files_below(dir).into_iter().filter(|path| !path.starts_with(dir.join("aside")));
         let unfinished: Vec<PathBuf> = recorded
             .chain(files_below(&self.desk.path("state")))
@@ -298,8 +304,8 @@ impl<'a> Round<'a> {
         assert!(unfinished.is_empty(), "{unfinished:?}");
     }
 
-    /// The command lines of all processes that have to do with this round's folder: by their
-    /// environment, as dbdyno hands `TMPDIR` on, by their command line, or by where they work.
+    /// The command lines of all processes that belong to this round's folder: by their environment,
+    /// because dbdyno passes `TMPDIR` on, by their command line, or by their working directory.
     fn processes(&self) -> Vec<String> {
         let path = self.desk.path("");
         let place = path.to_str().unwrap().trim_end_matches('/');
@@ -319,13 +325,13 @@ impl<'a> Round<'a> {
     }
 }
 
-/// What a killed run has recorded.
+/// The records of a killed run.
 struct Kept {
-    /// Below the run directory, with what is in them.
+    /// The files' paths below the run directory, with their contents.
     files: BTreeMap<PathBuf, Vec<u8>>,
-    /// Folders of cells that had been completed.
+    /// The folders of completed cells.
     completed: BTreeSet<PathBuf>,
-    /// None was left to run.
+    /// Whether no cell was left to run.
     is_last: bool,
 }
 
@@ -352,8 +358,8 @@ impl Kept {
         tally.after_the_last_cell += u32::from(self.is_last);
     }
 
-    /// All of it is there byte for byte: cells that had been completed in their place, others there
-    /// or set aside. The run's events go on after those that were there.
+    /// Checks that all files are still there, byte for byte. Completed cells must be at their old
+    /// path. Other files may have been set aside. The run's events must continue the old ones.
     fn is_there(&self, dir: &Path) {
         for (path, bytes) in &self.files {
             let is_same = |path: &Path| std::fs::read(dir.join(path)).is_ok_and(|now| now == *bytes);
