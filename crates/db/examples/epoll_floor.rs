@@ -1,11 +1,12 @@
-//! The floor under any load client: one thread, one epoll, and on each connection the same prepared
-//! point select again and again, as constant bytes. It draws nothing, measures nothing, records
-//! nothing and reads of an answer only whether its last packet is there. What a client costs above
-//! this is its own.
+//! The lowest cost that any load client can have: one thread, one epoll, and the same prepared
+//! point select on each connection again and again, as constant bytes. It draws no random values,
+//! measures no operation and records nothing. In an answer it looks only for the last packet. A
+//! client's own cost is its cost above this floor.
 //!
 //! `epoll_floor SOCKET DATABASE CONNECTIONS SECONDS` logs in as root without a password to a
-//! MariaDB or MySQL server and selects from the table sbtest1. Prints
-//! `{"queries":N,"cpu_us":N,"seconds":N}`: user and kernel time of the window.
+//! MariaDB or MySQL server and selects from the table sbtest1. It prints
+//! `{"queries":N,"cpu_us":N,"seconds":N}`, where `cpu_us` is the user and kernel time in the
+//! window.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -16,10 +17,10 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-/// Protocol 4.1, a database in the login, the length-prefixed scramble, plugin names.
+/// Protocol 4.1, a database in the login, the length-prefixed scramble, and plugin names.
 const CAPABILITIES: u32 = 0x8 | 0x200 | 0x8000 | 0x0008_0000;
-/// MariaDB leaves out column definitions that the client knows, as for dbdyno and sysbench. MySQL
-/// reads no such flags.
+/// Asks MariaDB to leave out column definitions that the client knows, as dbdyno and sysbench do.
+/// MySQL ignores these flags.
 const EXTENDED: u32 = 0x10;
 const SQL: &[u8] = b"SELECT c FROM sbtest1 WHERE id=?";
 
@@ -46,7 +47,7 @@ fn main() -> io::Result<()> {
     for (stream, request) in &mut clients {
         stream.write_all(request)?;
     }
-    // The first tenth warms up and is not counted.
+    // The warm-up lasts a tenth of the window and is not counted.
     turn(&epoll, &mut clients, window / 10)?;
     let (cpu, began) = (cpu_us()?, Instant::now());
     let queries = turn(&epoll, &mut clients, window)?;
@@ -54,7 +55,7 @@ fn main() -> io::Result<()> {
     writeln!(io::stdout(), "{{\"queries\":{queries},\"cpu_us\":{cpu},\"seconds\":{seconds:.6}}}")
 }
 
-/// Answers are read and requests sent until `window` is over. Returns how many answers came.
+/// Reads answers and sends requests until `window` is over. Returns the number of answers.
 fn turn(epoll: &Epoll, clients: &mut [(UnixStream, Vec<u8>)], window: Duration) -> io::Result<u64> {
     let mut events = [EpollEvent::empty(); 256];
     let mut answer = [0; 16 << 10];
@@ -65,7 +66,7 @@ fn turn(epoll: &Epoll, clients: &mut [(UnixStream, Vec<u8>)], window: Duration) 
         for event in &events[..ready] {
             let (stream, request) = &mut clients[event.data() as usize];
             let length = stream.read(&mut answer)?;
-            // A small answer comes in one piece; at its end is an EOF packet of nine bytes.
+            // A small answer arrives in one piece and ends with an EOF packet of nine bytes.
             let end = answer[..length].last_chunk::<9>();
             if !end.is_some_and(|end| end[..3] == [5, 0, 0] && end[4] == 0xfe) {
                 return Err(io::Error::other("an answer came in pieces; this client cannot read that"));
@@ -101,7 +102,7 @@ fn log_in(socket: &str, database: &str) -> io::Result<UnixStream> {
     }
 }
 
-/// Prepares the point select; returns the whole packet that executes it with id 5000.
+/// Prepares the point select. Returns the whole packet that executes it with id 5000.
 fn prepare(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut command = vec![0x16];
     command.extend(SQL);
@@ -110,7 +111,7 @@ fn prepare(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     if answer.first() != Some(&0) {
         return Err(io::Error::other(format!("cannot prepare: {}", String::from_utf8_lossy(&answer))));
     }
-    // One parameter and one column follow, each with an end mark.
+    // One parameter definition and one column definition follow, each with an EOF packet.
     for _ in 0..4 {
         packet(stream)?;
     }

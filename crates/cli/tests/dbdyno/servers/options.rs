@@ -1,11 +1,11 @@
-//! Options that change what goes over the wire, on one MariaDB and one MySQL each.
+//! Tests options that change the bytes on the wire, on one MariaDB and one MySQL server each.
 
 use dbdyno_record::Run;
 
 use crate::servers::{MARIADB_10_1, MARIADB_10_11, MYSQL_5_6, MYSQL_8_0, small_plan, variant};
 use crate::support::{Desk, faults, findings};
 
-/// Runs both servers with these options; every step must be valid.
+/// Runs both servers with these options. Every step must be valid.
 fn valid_run(mariadb: &str, mysql: &str, options: &str) -> Run {
     let desk = Desk::new();
     let variants = variant("mariadb", mariadb, "") + &variant("mysql", mysql, "");
@@ -27,7 +27,7 @@ fn prepared_statements_give_the_same_rows() {
             assert_eq!(kind.protocol, "prepared", "{} {}", step.name, kind.kind);
         }
     }
-    // The same requests to both servers leave the same rows.
+    // Both servers get the same requests, so they must end with the same rows.
     let parts = |cell: usize| -> Vec<_> {
         let steps = &run.cells[cell].steps;
         steps.iter().flat_map(|step| step.checks()).map(|check| check.parts.clone()).collect()

@@ -1,4 +1,5 @@
-//! What is predicted of each server against what it says: without an option file and with one. And a plan that refuses variants that are not set alike.
+//! Compares the predicted settings of each server with those that it reports, without an option
+//! file and with one. Also tests plans that refuse variants with different settings.
 
 use dbdyno_analyse::parity::{Build, Circumstances, ClassRow, Planned, compared, effective, predicted};
 use dbdyno_db::server::{list, servers_dir};
@@ -9,9 +10,9 @@ use crate::servers::watch::server_of;
 use crate::servers::{MARIADB_10_1, MARIADB_11_8, MYSQL_5_6, MYSQL_8_0, POSTGRES_15, POSTGRES_18, variant};
 use crate::support::{Desk, findings};
 
-/// Each changes a class, in the words of all versions. What a version does not have is `loose`.
-/// Statements in the binary log, which old versions write by default, are refused at this
-/// isolation.
+/// Each line changes a class of settings and is valid in every version. Options that only some
+/// versions have begin with `loose`. Old versions log statements in the binary log by default and
+/// refuse this isolation level then, so the format is set.
 const OPTION_FILE: &str = "[mysqld]\ninnodb_buffer_pool_size = 200M\ninnodb_flush_log_at_trx_commit = 2\ninnodb_doublewrite = 0\n\
      character_set_server = utf8mb4\ntransaction-isolation = READ-COMMITTED\ninnodb_flush_method = O_DIRECT\n\
      loose_innodb_log_file_size = 64M\nloose_performance_schema = OFF\nlog_bin = binlog\nloose_binlog_format = MIXED\nserver_id = 1\nsync_binlog = 0\n\
@@ -24,8 +25,9 @@ const POSTGRESQL_CONF: &str = "shared_buffers = 12800\nfsync = off\nsynchronous_
 const WORKLOAD: &str = "[workload.oltp]\ntests = [\"point-select\"]\ntables = 1\ntable_size = 100\nevents = 100\n\
      connections = [1]\nsettle_wait = \"0s\"\n";
 
-/// Runs every server whose name begins with `prefix` with its defaults and with `config`, and
-/// compares.
+/// Runs every server whose name begins with `prefix`, once with its defaults and once with
+/// `config`, and compares the prediction with the server's report. At least `least` servers must be
+/// installed.
 fn is_foreseen(prefix: &str, config: &str, least: usize) {
     let desk = Desk::new();
     desk.write("configured.cnf", config);
@@ -97,7 +99,8 @@ fn a_plan_that_refuses_unequal_variants_ends_before_anything_runs() {
     assert!(desk.run_dirs().is_empty(), "a run began");
 }
 
-/// Nothing predicts what a server runs at its start, so each variant has to be started to see it.
+/// A statement that a server runs at its start cannot be predicted, so each variant must be started
+/// before its settings are known.
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn what_only_a_running_server_tells_is_refused_before_anything_is_measured() {
@@ -113,7 +116,7 @@ fn what_only_a_running_server_tells_is_refused_before_anything_is_measured() {
     assert!(ended.err.contains("commit: commit: synced"), "{ended:?}");
     let run = Run::open(&desk.run_dir()).unwrap();
     assert!(run.cells.is_empty(), "a cell began");
-    // Declared, it runs.
+    // With the difference declared, the plan runs.
     let declared = format!("name = \"p\"\nparity = \"refuse\"\ndiffers = [\"commit\"]\n{variants}{WORKLOAD}");
     desk.write("declared.toml", &declared);
     desk.dbdyno(&["run", "declared.toml", "--out", "declared"]).expect_ok();

@@ -1,5 +1,5 @@
-//! Debian's pgbench and `dbdyno pgbench`: the same values, the same statements by the server's log,
-//! the same report; balances that agree.
+//! Compares Debian's pgbench with `dbdyno pgbench`: the values of expressions, the statements in
+//! the server's log, the report, and the balances.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::servers::shared::{self, POSTGRES};
 use crate::servers::sysbench::Theirs;
 use crate::support::{Desk, Ended, faults, findings};
 
-/// Expressions with their values, on which the unit tests rely.
+/// Expressions and their values, on which the unit tests rely.
 const EXPRESSIONS: &str = include_str!("../../../../workloads/src/pgbench/expressions.txt");
 
-/// Everything that sends the same each time.
+/// A script with every command whose statements are the same in each run.
 const COMMANDS: &str = "\
 -- all commands
 \\set n 3 * :x
@@ -43,13 +43,13 @@ fn server(desk: &Desk) -> (Theirs, Vec<String>) {
     (theirs, place)
 }
 
-/// Where the server is, in pgbench's words.
+/// The server's address as pgbench options.
 pub(crate) fn place_of(server: &Server) -> Vec<String> {
     let folder = server.base.family.socket_in_address(server.socket()).display().to_string();
     vec!["-h".to_owned(), folder, "-U".to_owned(), server.options(None).user]
 }
 
-/// Runs Debian's pgbench; what it prints and what it notes.
+/// Runs Debian's pgbench. Returns its standard output and standard error.
 fn original(place: &[String], words: &[&str]) -> (String, String) {
     let mut line = Command::new("pgbench");
     let output =
@@ -85,7 +85,7 @@ fn expressions_have_the_values_that_pgbench_gives_them() {
     assert_eq!(found.iter().map(value).collect::<Vec<_>>(), expected);
 }
 
-/// What both send of a script in one of the ways in which queries travel.
+/// The statements that `send` sends to the server, without those that set up the run.
 fn sent(theirs: &Theirs, send: impl FnOnce()) -> Vec<String> {
     theirs.logged();
     send();
@@ -102,7 +102,7 @@ fn pgbench_and_dbdyno_send_the_same_statements() {
     let script = COMMANDS.replace(":unknown_is_kept_by_the_quotes", "null");
     let script = desk.write("commands.sql", &script).display().to_string();
     for mode in ["simple", "extended", "prepared"] {
-        // A text of several statements is for the simple form only.
+        // Only the simple protocol accepts several statements in one text.
         let own = if mode == "simple" {
             script.clone()
         } else {
@@ -129,7 +129,7 @@ fn pgbench_and_dbdyno_send_the_same_statements() {
     }
 }
 
-/// How often statements of each shape were sent.
+/// The number of statements of each shape.
 fn counted(statements: Vec<String>) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     statements.iter().for_each(|sql| *counts.entry(shape(sql)).or_default() += 1);
@@ -268,7 +268,7 @@ fn the_command_makes_its_tables_and_leaves_balances_that_agree_however_its_queri
     }
 }
 
-/// Begins a transaction, and does not end it.
+/// A script that begins a transaction and does not end it.
 const OPEN: &str = "begin;\nupdate pgbench_accounts set abalance = 1 where aid = 1;\n";
 
 #[test]
@@ -312,7 +312,7 @@ const PLAN: &str = "scale = 1\nconnections = [2]\ntransactions = 40\nsettle = { 
 fn plans_run_the_builtin_scripts_on_every_product_and_balances_agree() {
     let desk = Desk::new();
     let variants = shared::on_all() + "[[variant]]\nname = \"sqlite\"\nserver = \"sqlite\"\n";
-    // MariaDB 11.8 refuses a row that another transaction has changed meanwhile.
+    // MariaDB 11.8 refuses to change a row that another transaction has changed since the snapshot.
     let files = "files = [\"tpcb-like@2\", \"select-only\"]\nmax_tries = 100\n";
     desk.write("p.toml", &format!("name = \"test\"\n{variants}\n[workload.pgbench]\n{files}{PLAN}"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();

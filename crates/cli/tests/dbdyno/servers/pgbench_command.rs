@@ -1,4 +1,5 @@
-//! `dbdyno pgbench` on a server: what it takes as text, what it refuses, its logs, how it ends.
+//! Tests `dbdyno pgbench` on a server: text that looks like a variable, refused scripts, logs, and
+//! the ways in which a run ends.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::servers::shared::{self, POSTGRES};
 use crate::servers::sysbench::Theirs;
 use crate::support::{Desk, Ended};
 
-/// A database of its own, with nothing in it.
+/// A new, empty database.
 struct Bench {
     desk: Desk,
     database: String,
@@ -36,7 +37,7 @@ impl Bench {
     }
 }
 
-/// Lines of all files whose name begins so.
+/// The lines of each file whose name begins with `prefix`.
 fn logged(folder: &Path, prefix: &str) -> Vec<Vec<String>> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let own = files.filter(|file| file.file_name().to_string_lossy().starts_with(prefix));
@@ -62,7 +63,7 @@ fn digits_after_a_colon_are_text_however_queries_travel() {
         let ended = bench.run("SELECT 1;\n\\set 1x 5\n", words);
         assert!(ended.expect_code(1).err.contains(says), "{}", ended.err);
     }
-    // A column's name is a variable's too.
+    // The name of a column must be valid as a variable's name.
     let ended = bench.run("SELECT 1 AS \"1a\" \\gset\n", &["-t1"]);
     assert!(ended.expect_code(2).err.contains("line 1: invalid variable name: \"1a\""), "{}", ended.err);
 }
@@ -87,7 +88,7 @@ fn a_sleep_ends_with_the_step() {
     assert!(out.contains("number of failed transactions: 0 "), "{out}");
 }
 
-/// Fails once it was run five times.
+/// The script fails when it runs for the fifth time.
 const FIFTH: &str = "SELECT nextval('s') AS n \\gset\nSELECT 1 / (5 - :n);\n";
 
 #[test]
@@ -129,7 +130,7 @@ fn what_is_wrong_before_the_run_has_status_1() {
     }
 }
 
-/// Of seven tries in a row, two meet a serialization failure and three a deadlock.
+/// In seven consecutive tries, two fail with a serialization failure and three with a deadlock.
 const FAILS: &str = "\
 SELECT nextval('s') % 7 AS n \\gset
 \\if :n < 2
@@ -139,7 +140,7 @@ DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$;
 \\endif
 ";
 
-/// Lines without times, rates and folders.
+/// The lines of `text` without times, rates and folders.
 fn without_times(text: &str) -> String {
     let timed = ["tps = ", "latency average", "latency stddev", "initial connection", "pgbench ("];
     let lines = text.lines().filter(|line| !timed.iter().any(|timed| line.contains(timed)));
@@ -238,7 +239,7 @@ fn logs_have_a_file_per_thread_and_intervals_count_all_transactions() {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     };
     let counted: f64 = rows.iter().map(|row| row[1]).sum();
-    // One may end after the last interval.
+    // A transaction may end after the last interval.
     assert!(counted <= processed && counted > 0.0, "{counted} of {processed}");
 }
 
@@ -338,7 +339,7 @@ fn an_error_within_a_pipeline_is_the_one_that_is_reported() {
     let bench = Bench::new();
     let script = "\\startpipeline\nSELECT 1;\nSELECT 1 / 0;\nSELECT no_such_column;\n\\endpipeline\n";
     for mode in ["extended", "prepared"] {
-        // What cannot be prepared is refused before anything is sent.
+        // In prepared mode, a statement that cannot be prepared is refused before anything is sent.
         let script = if mode == "prepared" {
             script.replace("no_such_column", "1 / 0 + 1")
         } else {

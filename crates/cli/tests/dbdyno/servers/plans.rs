@@ -1,4 +1,4 @@
-//! Every plan that ships, end to end at tiny size.
+//! Runs every shipped plan from start to end with tiny sizes.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use crate::servers::external::{PASSWORD, address, external_server};
 use crate::servers::tiny::{Tiny, tiny, write_configs};
 use crate::support::{Desk, Ended, faults, findings};
 
-/// Plans run side by side: at tiny size they wait more than they work.
+/// Number of plans that run side by side. With tiny sizes they spend most of their time waiting.
 const SIDE_BY_SIDE: usize = 4;
 
-/// What a server that was put in the place of the plan's own refuses: plan, variant, sentence.
+/// Settings that a substituted server refuses: plan, variant, message.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("insert-benchmark-2026", "engine", NO_BINLOG_IN_ENGINE),
     ("insert-benchmark-2026", "engine-nodw", NO_BINLOG_IN_ENGINE),
@@ -23,7 +23,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 const NO_BINLOG_IN_ENGINE: &str =
     "binlog_in_engine = true: MariaDB 11.8.* has none; it exists in MariaDB from 12.3";
 
-/// Pitfalls that a plan walks into on purpose, and that no class of settings covers: plan, pitfall.
+/// Pitfalls that a plan contains on purpose and that no class of settings covers: plan, pitfall.
 const ON_PURPOSE: &[(&str, &str)] = &[
     ("flush-methods", "no-fsync-after-direct"),
     ("insert-benchmark-2024", "commit-not-synced"),
@@ -37,14 +37,14 @@ const ON_PURPOSE: &[(&str, &str)] = &[
     ("sysbench-io-bound-2021", "checksum-slow"),
 ];
 
-/// The same, where only a server's own settings show it: plan, pitfall.
+/// Pitfalls of the same kind that show only in a server's own settings: plan, pitfall.
 const SHOWN_BY_THE_SERVER: &[(&str, &str)] = &[("oltp-2012", "checksum-slow")];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans")
 }
 
-/// All plans, those with most variants first: they take longest.
+/// All plans. Those with the most variants come first, because they take the longest.
 fn plans() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
     let mut plans: Vec<(usize, PathBuf)> = entries
@@ -113,7 +113,7 @@ fn run(name: &str, path: &Path) -> Result<(), String> {
     })
 }
 
-/// The plan in its small size, if it has one, with configs of this desk.
+/// The path of the plan in its small size, if it has one, with this desk's configs.
 fn sized(desk: &Desk, path: &Path, text: &str) -> PathBuf {
     if !text.contains("[size.small]") {
         return path.to_owned();
@@ -123,7 +123,7 @@ fn sized(desk: &Desk, path: &Path, text: &str) -> PathBuf {
     desk.write("sized.toml", &sized.expect_ok().out.replace(&format!("{}/", folder.display()), ""))
 }
 
-/// Whether `text` holds `sentence`, in which `*` stands for digits.
+/// Whether `text` contains `sentence`, in which `*` stands for digits.
 fn holds(text: &str, sentence: &str) -> bool {
     let (before, after) = sentence.split_once('*').unwrap_or((sentence, ""));
     text.split(before)
@@ -144,7 +144,7 @@ fn judge(desk: &Desk, ended: &Ended, name: &str, cells: usize) -> Result<(), Str
     if unmeant.is_empty() { Ok(()) } else { Err(unmeant.join("\n")) }
 }
 
-/// What the report says against how the variants were set.
+/// The report's remarks about the configurations that the plan does not intend.
 fn unmeant(parity: &Parity, name: &str) -> Vec<String> {
     let is_fault = |kind| matches!(kind, RemarkKind::Difference | RemarkKind::Pitfall | RemarkKind::Detail);
     let known: Vec<_> = ON_PURPOSE.iter().chain(SHOWN_BY_THE_SERVER).collect();
@@ -156,7 +156,7 @@ fn unmeant(parity: &Parity, name: &str) -> Vec<String> {
     remarks.map(|remark| format!("{:?} {}: {:?}", remark.kind, remark.id, remark.what)).collect()
 }
 
-/// As for someone who has not got its servers yet.
+/// The test sees each plan as a user does who has not installed its servers yet.
 #[test]
 fn every_plan_that_ships_foresees_nothing_of_servers_that_are_not_here_and_says_how_to_get_them() {
     let desk = Desk::new();
@@ -165,7 +165,7 @@ fn every_plan_that_ships_foresees_nothing_of_servers_that_are_not_here_and_says_
         let mut command = desk.command(&["plan", path.to_str().unwrap()]);
         let ended =
             desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")).env("DBDYNO_PASSWORD", "any"));
-        // What this machine lacks, servers or room, has exit statuses of its own.
+        // Missing servers and missing disk space each have their own exit status.
         assert!(matches!(ended.code, Some(0 | 3 | 4)), "{name}: {ended:?}");
         let said = |line: &&str| ["• differs", "• pitfall"].iter().any(|mark| line.starts_with(mark));
         let said: Vec<&str> = ended.out.lines().filter(said).collect();
@@ -177,7 +177,7 @@ fn every_plan_that_ships_foresees_nothing_of_servers_that_are_not_here_and_says_
     }
 }
 
-/// A name that the catalogue does not have cannot be got.
+/// A server that is not in the catalogue cannot be installed by its name.
 #[test]
 fn every_server_that_a_plan_names_is_in_the_catalogue() {
     for path in plans() {

@@ -1,5 +1,5 @@
-//! What is PostgreSQL's own: addresses and password files, keys of a plan that do not fit, text and
-//! ids beyond 31 bits.
+//! Tests features that only PostgreSQL has: addresses and password files, plan keys that do not
+//! apply, text, and ids beyond 31 bits.
 
 use dbdyno_db::postgres::{Options, PostgresSession};
 use dbdyno_db::server::{Server, ServerSpec, find_named};
@@ -13,7 +13,8 @@ use crate::support::{Desk, faults, findings, templates};
 
 pub(crate) const PASSWORD: &str = "Sw0rdfish:of the test";
 
-/// Someone's server with a user `bench` who has a password and may make databases.
+/// Starts a server that counts as someone else's. Its user `bench` has a password and may create
+/// databases.
 pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
     let base = find_named(&require(prefix)).unwrap();
     let spec = ServerSpec::new(&base, None, &desk.path("theirs"), templates()).unwrap();
@@ -22,7 +23,7 @@ pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
     server
 }
 
-/// Adds a user `bench` who has a password and may make databases.
+/// Adds a user `bench` who has a password and may create databases.
 pub(crate) fn add_user(server: &Server) {
     number(&server.options(None), &format!("CREATE ROLE bench LOGIN CREATEDB PASSWORD '{PASSWORD}'"));
     let rules = server.data_dir.join("pg_hba.conf");
@@ -30,7 +31,7 @@ pub(crate) fn add_user(server: &Server) {
     number(&server.options(None), "SELECT pg_reload_conf()");
 }
 
-/// The number that `sql` answers with, if it does.
+/// The number that `sql` returns, if it returns one.
 pub(crate) fn number(options: &Options, sql: &str) -> Option<i64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -54,7 +55,8 @@ fn an_address_of_an_older_or_newer_postgres_works_too() {
     }
 }
 
-/// The server is left running, and a database that is not dbdyno's alone.
+/// Checks that dbdyno leaves the server running, and that it leaves a database alone that is not
+/// marked as its own.
 fn works_with_a_password_file(server: &Server) {
     let desk = Desk::new();
     let [load, shop] = [0; 2].map(|_| shared::database());

@@ -1,4 +1,5 @@
-//! A server that others run, killed and started again in the middle of a step.
+//! Tests a server that dbdyno did not start and that is killed and started again in the middle of a
+//! step.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -15,11 +16,12 @@ use crate::support::{Desk, Ended, faults, findings, templates, wait_for, wait_un
 
 const STEP: &str = "1/theirs/insert-benchmark/qr100";
 
-/// Small, and without a commit that a killed server would forget.
+/// A small buffer pool, and durable commits, so that a killed server forgets none.
 const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\ninnodb_flush_log_at_trx_commit = 1\n";
 
-/// Runs a plan against a server that is killed in mid-step and started again on its data: a second
-/// after all six connections were lost, or the step has failed.
+/// Runs a plan against a server that is killed in the middle of a step and started again on its
+/// data. The restart comes one second after all six connections were lost, or after the step has
+/// failed.
 fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
     desk.write("my.cnf", MY_CNF);
     let base = find_named(&require(MARIADB_10_11)).unwrap();
@@ -29,7 +31,7 @@ fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
     ask(&server.options(None), &["CREATE USER bench@localhost", "GRANT ALL ON *.* TO bench@localhost"]);
     let address = format!("mysql://bench@localhost/bench?socket={}", server.socket().display());
     let variant = format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n");
-    // The step waits for the server however long its start takes.
+    // The time cap is high, so that the step waits for the server however long its start takes.
     let options = "read_write_time = \"8s\"\ntime_cap = 100.0";
     desk.write("p.toml", &format!("{}\n{load}", small_plan(&variant, options)));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
@@ -72,10 +74,10 @@ fn with_reconnect_a_step_goes_on_over_a_restart_and_its_outage_is_recorded() {
     let count = |wanted: fn(&StepEvent) -> bool| hit.events.iter().filter(|event| wanted(event)).count();
     let lost = count(|event| matches!(event, StepEvent::ConnectionLost { .. }));
     let back = count(|event| matches!(event, StepEvent::Reconnected { .. }));
-    // Two clients with three connections each. One that queries ends with its client's inserts,
-    // which may all have been overdue when the server came back.
+    // The two clients have three connections each. A connection that queries ends with its client's
+    // inserts, which may all have been overdue when the server came back.
     assert!(lost >= 6 && (lost - 2..=lost).contains(&back), "{lost} lost, {back} back");
-    // A second without a server, seen from six connections.
+    // Each of the six connections was without a server for a second.
     let down_us: u64 = hit.intervals.iter().map(|interval| interval.down_us).sum();
     assert!(down_us >= 6_000_000, "{down_us}");
     assert!(hit.intervals.iter().any(|interval| interval.down > 0));
@@ -85,7 +87,7 @@ fn with_reconnect_a_step_goes_on_over_a_restart_and_its_outage_is_recorded() {
         warning.code == Code::OutageOfSchedule && warning.places == ["block 1 theirs qr100"]
     };
     assert!(findings.warnings.iter().any(is_of_step), "{:?}", findings.warnings);
-    // Later steps run over new connections, and nothing is invalid.
+    // Later steps use new connections, and no step is invalid.
     assert_eq!(step(&run, "qp100").outcome(), Some(Outcome::Completed));
     assert_eq!(faults(&findings), [""; 0]);
 }

@@ -1,5 +1,5 @@
-//! Debian's scripts by sysbench and by `dbdyno sysbench`, compared by the servers' own logs: the
-//! same statements, as many of each, and the same tables.
+//! Runs the scripts from Debian's sysbench package with sysbench and with `dbdyno sysbench`, and
+//! compares the servers' logs. The statements, their numbers and the tables must be the same.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::servers::shared;
 use crate::servers::sysbench::Theirs;
 use crate::support::{Desk, figure};
 
-/// Every script of Debian's package that has events, with options that make their work small.
+/// Every script with events in Debian's package, with options that keep its work small.
 const SCRIPTS: [(&str, &[&str]); 11] = [
     ("bulk_insert", &[]),
     ("oltp_delete", &["--tables=2"]),
@@ -22,7 +22,7 @@ const SCRIPTS: [(&str, &[&str]); 11] = [
     ("select_random_ranges", &["--number-of-ranges=3"]),
 ];
 
-/// A statement without what is drawn: digits, texts, and numbers of tables.
+/// The statement without its random parts, which are digits, texts and table numbers.
 pub(crate) fn shape(sql: &str) -> String {
     let mut out = String::new();
     let mut quoted = false;
@@ -37,11 +37,11 @@ pub(crate) fn shape(sql: &str) -> String {
             out.push(sign);
         }
     }
-    // PostgreSQL's log has marks in place of values, and a number may have a sign.
+    // PostgreSQL's log has `$1` and so on in place of values, and a number may have a sign.
     out.replace("$#", "#").replace("-#", "#").replace('\'', "").to_uppercase()
 }
 
-/// How often statements of each shape were logged; long lists of rows as their first.
+/// The number of logged statements of each shape. A list of rows is left out, whatever its length.
 fn counted(statements: Vec<String>) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for sql in statements {
@@ -55,7 +55,8 @@ fn counted(statements: Vec<String>) -> BTreeMap<String, u32> {
     counts
 }
 
-/// What the scripts send by one program, and what it leaves in the tables.
+/// The statements that one program sends for each script, and the contents of the tables that it
+/// leaves.
 fn all(theirs: &Theirs, desk: &Desk, database: &str, is_ours: bool) -> Vec<(String, BTreeMap<String, u32>)> {
     theirs.create(database);
     let run = |script: &str, options: &[&str], command: &str| {
@@ -103,7 +104,7 @@ fn sysbench_and_dbdyno_send_postgresql_the_same_statements_of_every_script() {
     both_send_the_same(&Theirs::postgres(&desk), &desk);
 }
 
-/// Lines without figures, and without what names the program.
+/// The lines without figures and without the program's name.
 pub(crate) fn frame(text: &str) -> Vec<String> {
     let lines =
         text.lines().filter(|line| !line.starts_with("sysbench") && !line.starts_with("Initializing random"));
@@ -172,7 +173,7 @@ function prepare() sysbench.sql.driver():connect():query('CREATE TABLE kept (id 
         run(&texts("", ""), "prepare").expect_ok();
         run(&texts("", ""), "run").expect_ok();
         let is_mysql = number < 2;
-        // PostgreSQL knows no such setting.
+        // PostgreSQL has no such setting.
         let open = if is_mysql { vec![texts(&off, ""), texts(&begin, "")] } else { vec![texts(&begin, "")] };
         for text in open {
             let ended = run(&text, "run");
@@ -234,8 +235,8 @@ fn a_plan_runs_a_script_and_its_checks_on_every_server() {
     }
 }
 
-/// The consistency conditions 3.3.2.1 to 3.3.2.4 of the TPC-C specification, as
-/// docs/guides/tpcc.toml has them.
+/// The consistency conditions 3.3.2.1 to 3.3.2.4 of the TPC-C specification, in the form of
+/// docs/guides/tpcc.toml.
 const CONDITIONS: &str = r#"checks = [
     { sql = "SELECT COUNT(*) FROM warehouse1 w JOIN (SELECT d_w_id, SUM(d_ytd) AS s FROM district1 GROUP BY d_w_id) d ON d_w_id = w_id WHERE w_ytd <> s", expect = "0" },
     { sql = "SELECT COUNT(*) FROM district1 JOIN (SELECT o_w_id, o_d_id, MAX(o_id) AS m FROM orders1 GROUP BY o_w_id, o_d_id) o ON o_w_id = d_w_id AND o_d_id = d_id WHERE d_next_o_id - 1 <> m", expect = "0" },

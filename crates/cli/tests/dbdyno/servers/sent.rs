@@ -1,15 +1,15 @@
-//! What a server's own log says was sent to it: statements by session, values in place.
+//! Reads the statements in a server's own log, by session and with their values filled in.
 
 use std::path::{Path, PathBuf};
 
-/// How a statement came.
+/// The form in which a statement arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StatementForm {
-    /// As text.
+    /// The statement was sent as text.
     Text,
-    /// Prepared before, and executed.
+    /// The statement was prepared earlier and is now executed.
     Executed,
-    /// Only prepared.
+    /// The statement is only prepared.
     Prepared,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Statements that did something: prepared ones only when they were executed.
+    /// The statements that were executed, without those that were only prepared.
     pub(crate) fn done(&self) -> impl Iterator<Item = &Sent> {
         self.sent.iter().filter(|sent| sent.form != StatementForm::Prepared)
     }
 }
 
-/// All sessions of a general log of MariaDB, in the order of their first statement.
+/// All sessions in a MariaDB general log, in the order of their first statement.
 pub(crate) fn of_mariadb(log: &str) -> Vec<Session> {
     let mut sessions = Vec::new();
     for line in log.lines() {
@@ -50,14 +50,14 @@ pub(crate) fn of_mariadb(log: &str) -> Vec<Session> {
         });
         match parsed {
             Some((id, sent)) => add(&mut sessions, id, sent),
-            // Later lines of a statement of several.
+            // The line continues a statement that has several lines.
             None => assert!(!line.contains("sbtest"), "not understood: {line}"),
         }
     }
     sessions
 }
 
-/// The same of a log of PostgreSQL with `log_statement = all`.
+/// All sessions in a PostgreSQL log with `log_statement = all`, in the same order.
 pub(crate) fn of_postgres(log: &str) -> Vec<Session> {
     let mut sessions: Vec<Session> = Vec::new();
     for line in log.lines() {
@@ -90,7 +90,7 @@ fn add(sessions: &mut Vec<Session>, id: &str, sent: Sent) {
     }
 }
 
-/// `... id=$1` with `$1 = '5', $2 = 'x'` becomes `... id='5'`.
+/// Fills in parameter values: `... id=$1` with `$1 = '5', $2 = 'x'` becomes `... id='5'`.
 fn in_place(sql: &str, values: &str) -> String {
     let values: Vec<&str> = values.split(", $").map(|value| value.split_once(" = ").unwrap().1).collect();
     let mut parts = sql.split('$');
@@ -104,17 +104,17 @@ fn in_place(sql: &str, values: &str) -> String {
     out
 }
 
-/// What a statement has in the places of a shape's marks.
+/// The parts of a statement that match a shape's placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// Number of `sbtestN`; 0 where the shape has none.
     pub(crate) table: u32,
-    /// Numbers and texts, texts without their quotes.
+    /// Numbers and texts. Texts are without their quotes.
     pub(crate) values: Vec<String>,
 }
 
-/// Whether `sql` is of this shape, to its last character. In a shape `?` is a number or a quoted
-/// text, `(?*10)` a list of ten, `sbtestN` any table.
+/// Matches the whole of `sql` against `shape`. In a shape, `?` is a number or a quoted text,
+/// `(?*10)` a list of ten, and `sbtestN` any table.
 pub(crate) fn fit(shape: &str, sql: &str) -> Option<Fit> {
     let shape = spelt_out(shape);
     let (mut shape, mut rest) = (shape.as_str(), sql);
@@ -139,7 +139,7 @@ pub(crate) fn fit(shape: &str, sql: &str) -> Option<Fit> {
     }
 }
 
-/// Leading digits, with their sign, and what is after them.
+/// Splits leading digits, with their sign, from the rest.
 fn number(text: &str) -> Option<(&str, &str)> {
     let sign = usize::from(text.starts_with('-'));
     let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
@@ -152,7 +152,7 @@ fn spelt_out(shape: &str) -> String {
     format!("{before}({}){after}", vec!["?"; count.parse().unwrap()].join(", "))
 }
 
-/// The only file below `folder` that is `wanted`.
+/// The first file below `folder` that is `wanted`.
 pub(crate) fn find(folder: &Path, wanted: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
         let path = entry.path();

@@ -1,5 +1,5 @@
-//! Runs that settle by state: what the record holds of it, and the deferred work of each step in the
-//! findings.
+//! Tests runs that settle by state. The record contains the settling, and the findings contain each
+//! step's deferred work.
 
 use dbdyno_analyse::Code;
 use dbdyno_record::{CellEvent, Run, SETTLING, Settling};
@@ -7,8 +7,8 @@ use dbdyno_record::{CellEvent, Run, SETTLING, Settling};
 use crate::servers::{MARIADB_10_11, MY_CNF, POSTGRES_15, POSTGRESQL_CONF, small_plan, variant};
 use crate::support::{Desk, findings};
 
-/// The plan of the other tests, with a rest by state; the device is shared with other tests, so it
-/// is not waited for.
+/// The plan of the other tests, but with settling by state. Other tests use the same device, so the
+/// plan does not wait until the device is quiet.
 fn plan(variants: &str, settle: &str) -> String {
     let settle = format!("settle = {{ device_mb_per_second = 100000.0, {settle} }}");
     small_plan(variants, "").replace("settle_wait = \"0s\"", &settle)
@@ -52,7 +52,7 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_deferred_work(
                 .deferred_work
                 .as_ref()
                 .unwrap_or_else(|| panic!("{} {}", step.name, variant.variant));
-            // So small an index may be built without a write to the device.
+            // An index this small may be built without a write to the device.
             *written +=
                 deferred_work.written_bytes.unwrap_or_else(|| panic!("{} {deferred_work:?}", step.name));
         }
@@ -75,7 +75,7 @@ fn a_server_that_does_not_settle_in_time_is_measured_anyway_and_the_report_says_
     let desk = Desk::new();
     desk.write("my.cnf", MY_CNF);
     let maria = variant("maria", MARIADB_10_11, "own_config = \"my.cnf\"");
-    // No pause at all: one look, which proves nothing.
+    // With a cap of 0 there is no pause and only one sample, which proves nothing.
     desk.write("p.toml", &plan(&maria, "cap = \"0s\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
@@ -92,7 +92,7 @@ fn with_settle_none_no_workload_does_anything_between_its_steps_and_the_record_s
     let steps = "steps = [\"point-query\", \"update-index\"]\noperations = 50\nconnections = [1]";
     let microbenchmarks =
         format!("{head}[workload.microbenchmarks]\ntable_size = 500\nsettle_wait = \"0s\"\n{steps}\n");
-    // Names of the works that clean up, and whether the record says that there are none.
+    // Returns the names of the cleanup work, and whether the record says that there is none.
     let cleanups = |plan: String| {
         let desk = Desk::new();
         desk.write("p.toml", &plan);

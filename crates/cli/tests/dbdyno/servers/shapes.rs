@@ -1,38 +1,38 @@
-//! What each test must send, written down by hand from the original's statements: nothing here asks
-//! dbdyno's own code.
+//! The statements that each test must send, written by hand from the original's statements. This
+//! file uses none of dbdyno's own code.
 //!
-//! In a statement `?` stands for a value, `(?*10)` for a list of ten, `sbtestN` for any of the
+//! In a statement `?` stands for a value, `(?*10)` for a list of ten, and `sbtestN` for any of the
 //! tables.
 
-/// What a value of a statement must be.
+/// What a value in a statement must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// From 1 to the table's size.
+    /// A random number from 1 to the table's size.
     Drawn,
-    /// So much more than the value before it.
+    /// The value before it plus this number.
     Plus(i64),
-    /// So much more than half of the table's size.
+    /// Half of the table's size plus this number.
     Middle(i64),
     /// This number.
     Exactly(i64),
     /// The id that the statement before it deleted.
     Deleted,
-    /// Ten groups of eleven digits.
+    /// The column `c`: ten groups of eleven digits.
     C,
-    /// Five groups of eleven digits.
+    /// The column `pad`: five groups of eleven digits.
     Pad,
 }
 
-/// Which table a statement asks.
+/// The table that a statement uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
-    /// Any, by chance.
+    /// A random table.
     Drawn,
-    /// That of the statement before it.
+    /// The same table as in the statement before it.
     Same,
-    /// Connection n (from 0) has table 1 + n mod their number.
+    /// The connection's own table. For connection n (from 0) it is 1 + n mod the number of tables.
     Own,
-    /// None.
+    /// No table.
     None,
 }
 
@@ -44,15 +44,15 @@ pub(crate) struct Statement {
     pub(crate) table: Table,
 }
 
-/// What differs between products: how a new row gets an id of the server's.
+/// The products differ only in the way in which the server assigns an id to a new row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Product {
     Mariadb,
     Postgres,
 }
 
-/// One operation of a test: all of its statements in order, prepared or as text; its length, and
-/// how many of them read, write and do neither, by published counts.
+/// One operation of a test: all of its statements in order, whether they are prepared, and how many
+/// of them read, write and do neither, by published counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) is_prepared: bool,
@@ -62,8 +62,8 @@ pub(crate) struct Operation {
 
 use Value::{C, Deleted, Drawn, Exactly, Middle, Pad, Plus};
 
-/// A sequence in its order. After a name, `*` stands for as many connections as there are tables;
-/// all other steps have one.
+/// The steps of a sequence in their order. A `*` after a name means one connection per table. All
+/// other steps have one connection.
 pub(crate) const THE_42: [&str; 43] = [
     "point-query.warm *",
     "point-query.pre",
@@ -151,7 +151,7 @@ pub(crate) const THE_32: [&str; 38] = [
     "insert",
 ];
 
-/// The classic tests.
+/// The names of the classic tests.
 pub(crate) const OLTP: [&str; 8] = [
     "point-select",
     "read-only",
@@ -163,7 +163,7 @@ pub(crate) const OLTP: [&str; 8] = [
     "delete",
 ];
 
-/// What a step of the microbenchmarks sends in one operation.
+/// The statements that a microbenchmark step sends in one operation.
 pub(crate) fn of_microbenchmark(step: &str, product: Product) -> Operation {
     let (name, range) = match step.split_once("_range=") {
         Some((name, range)) => (name, range.parse().unwrap()),
@@ -219,7 +219,7 @@ pub(crate) fn of_microbenchmark(step: &str, product: Product) -> Operation {
     }
 }
 
-/// What a classic test sends in one operation, with its defaults.
+/// The statements that a classic test sends in one operation with its default options.
 pub(crate) fn of_oltp(test: &str, product: Product) -> Operation {
     match test {
         "point-select" => of_microbenchmark("point-query", product),
@@ -231,8 +231,8 @@ pub(crate) fn of_oltp(test: &str, product: Product) -> Operation {
     }
 }
 
-/// What version 0.5 sends in its place: text, one table for all statements of a transaction, and
-/// sums in ranges.
+/// The statements that sysbench 0.5 sends for the same test: as text, with one table for all
+/// statements in a transaction, and with a sum as the range's upper bound.
 pub(crate) fn of_oltp_0_5(test: &str, product: Product) -> Operation {
     let mut operation = of_oltp(test, product);
     operation.is_prepared = false;
@@ -284,7 +284,8 @@ fn points() -> Vec<Statement> {
     [vec![point(Table::Drawn)], vec![point(Table::Same); 9]].concat()
 }
 
-/// The four ranges, from a to a and so much more, each on its table.
+/// The four range queries, each from a random id to that id plus `more`, and each on its own random
+/// table.
 fn ranges(more: i64) -> Vec<Statement> {
     [
         "SELECT c FROM sbtestN WHERE id BETWEEN ? AND ?",

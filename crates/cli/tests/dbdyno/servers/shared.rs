@@ -1,6 +1,6 @@
-//! One MariaDB, one MySQL and one PostgreSQL for all tests that only talk to a server: each is
-//! started by the first test that asks for it, and the kernel ends it with this program. Each test
-//! has a database of its own.
+//! One MariaDB, one MySQL and one PostgreSQL server for all tests that only connect to a server.
+//! The first test that needs a server starts it, and the kernel ends it with this program. Each
+//! test has its own database.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -12,8 +12,8 @@ use dbdyno_db::server::{Server, ServerSpec, find_named};
 use crate::servers::{MARIADB_11_8, MYSQL_8_0, POSTGRES_15, external, postgres, require};
 use crate::support::templates;
 
-/// For several tests at once, and without waits for a disk: what a killed server would lose is
-/// nobody's.
+/// Options for servers that several tests use at once and that do not wait for a disk. Durability
+/// does not matter, because no one needs the data after a crash.
 const MY_CNF: &str = "[mysqld]\nmax_connections = 500\ninnodb_buffer_pool_size = 256M\ninnodb_doublewrite = 0\n\
     innodb_flush_log_at_trx_commit = 0\nskip_log_bin\nlocal_infile = ON\n";
 const POSTGRESQL_CONF: &str = "max_connections = 500\nshared_buffers = 256MB\nfsync = off\n";
@@ -25,7 +25,7 @@ pub(crate) static MYSQL: LazyLock<Server> =
 pub(crate) static POSTGRES: LazyLock<Server> =
     LazyLock::new(|| start("pg", POSTGRES_15, POSTGRESQL_CONF, postgres::add_user));
 
-/// Two whose counters, and global settings, are one test's at a time.
+/// Two servers whose counters and global settings belong to one test at a time.
 pub(crate) static COUNTED_MARIADB: LazyLock<Server> =
     LazyLock::new(|| start("counted-mariadb", MARIADB_11_8, MY_CNF, external::add_user));
 pub(crate) static COUNTED_POSTGRES: LazyLock<Server> = LazyLock::new(|| {
@@ -33,12 +33,12 @@ pub(crate) static COUNTED_POSTGRES: LazyLock<Server> = LazyLock::new(|| {
     start("counted-pg", POSTGRES_15, &without_vacuum, postgres::add_user)
 });
 
-/// All of them, with names for variants.
+/// The three shared servers, with names for variants.
 pub(crate) fn all() -> [(&'static str, &'static Server); 3] {
     [("maria", &MARIADB), ("mysql", &MYSQL), ("pg", &POSTGRES)]
 }
 
-/// A name for a database that no other test has.
+/// A database name that no other test uses.
 pub(crate) fn database() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     format!("of_test_{}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -51,7 +51,7 @@ pub(crate) fn address(server: &Server, user: &str, database: &str) -> String {
     format!("{scheme}{user}@localhost/{database}?socket={socket}")
 }
 
-/// A variant in a database of its own, as the superuser, with more lines of its own.
+/// A variant in a new database, as the superuser, with the further lines `more`.
 pub(crate) fn at(name: &str, server: &Server, more: &str) -> String {
     let address = address(server, server.base.family.facts().superuser, &database());
     format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\n{more}\n")
@@ -62,20 +62,21 @@ pub(crate) fn on_all() -> String {
     all().map(|(name, server)| at(name, server, "")).concat()
 }
 
-/// Folder of the servers' data. Those of test programs that have ended go.
+/// The folder for the servers' data. Folders of test programs that have ended are removed.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shared");
     for entry in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
         if !Path::new("/proc").join(entry.file_name()).exists() {
-            // A server that has not ended yet may still write: the next start tries again.
+            // A server that is still ending may write into its folder. The next test program tries
+            // again.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
     parent.join(std::process::id().to_string())
 });
 
-/// Starts a server in a folder of this name from a thread that lives as long as this program: the
-/// kernel ends what a thread has started with that thread.
+/// Starts a server in the folder `name` from a thread that lives as long as this program, because
+/// the kernel ends a server together with the thread that started it.
 fn start(name: &str, prefix: &str, options: &str, add_user: fn(&Server)) -> Server {
     let folder = FOLDER.join(name);
     std::fs::create_dir_all(&folder).unwrap();

@@ -1,5 +1,5 @@
-//! The logs of MariaDB and PostgreSQL against what each test must send: order, number, lists,
-//! ranges, tables, values; and nothing else on the tables.
+//! Compares the logs of MariaDB and PostgreSQL with the statements that each test must send: their
+//! order, number, lists, ranges, tables and values. No other statement may use the tables.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use crate::support::Desk;
 
 const TABLES: u32 = 2;
 
-/// What is asked of the tables next to the statements of steps: the conductor makes them, has them
-/// analysed, and asks for dead rows and query plans; a load asks for the character set that it is
-/// to speak.
+/// The beginnings of statements that use the tables but do not belong to a step. The conductor
+/// makes and analyses the tables and queries dead rows and query plans. A load queries the
+/// character set that it must use.
 const BETWEEN_STEPS: [&str; 10] = [
     "DROP TABLE IF EXISTS sbtest",
     "CREATE TABLE sbtest",
@@ -30,11 +30,12 @@ const BETWEEN_STEPS: [&str; 10] = [
 struct Step {
     name: String,
     operation: Operation,
-    /// Operations of each of its connections.
+    /// The number of operations on each of its connections.
     operations: Vec<u64>,
 }
 
-/// A run on this product with its log kept; one connection to load, so that order is certain.
+/// Runs the workload on this product and returns the logged sessions. One connection loads, so that
+/// the order of its statements is known.
 fn logged(product: Product, workload: &str) -> Vec<Session> {
     let desk = Desk::new();
     desk.write("maria.cnf", "[mysqld]\ngeneral_log = ON\ngeneral_log_file = general.log\n");
@@ -61,7 +62,7 @@ fn logged(product: Product, workload: &str) -> Vec<Session> {
     sessions.into_iter().filter(asks_the_tables).collect()
 }
 
-/// It does something with the tables that is not the conductor's.
+/// Whether the session sends a statement that belongs to a step.
 fn asks_the_tables(session: &Session) -> bool {
     session.sent.iter().any(|sent| is_of_a_step(&sent.sql))
 }
@@ -70,8 +71,8 @@ fn is_of_a_step(sql: &str) -> bool {
     sql.contains("sbtest") && !BETWEEN_STEPS.iter().any(|begin| sql.starts_with(begin))
 }
 
-/// The rows of a load, `k`, `c` and `pad`, by statement, the sessions that did it, and those that
-/// built the indexes.
+/// The values of `k`, `c` and `pad` in the loaded rows, by statement, and the sessions that follow
+/// the load and the index build.
 fn loaded(sessions: &[Session]) -> (Vec<Vec<[String; 3]>>, &[Session]) {
     let load: Vec<&str> = sessions[0].done().map(|sent| sent.sql.as_str()).collect();
     let rows = load.iter().filter(|sql| is_of_a_step(sql)).map(|sql| {
@@ -87,8 +88,8 @@ fn loaded(sessions: &[Session]) -> (Vec<Vec<[String; 3]>>, &[Session]) {
     (rows, &sessions[2..])
 }
 
-/// Every step in its order, each connection a session, each of them its operations, statement by
-/// statement.
+/// Compares the sessions with the steps, in order. Each connection is one session, whose statements
+/// must be its operations, one by one.
 #[track_caller]
 fn compare(sessions: &[Session], steps: &[Step], size: i64, product: Product) {
     let mut sessions = sessions.iter();
@@ -96,13 +97,13 @@ fn compare(sessions: &[Session], steps: &[Step], size: i64, product: Product) {
         let mut tables = Vec::new();
         let mut of_step: Vec<&Session> = sessions.by_ref().take(step.operations.len()).collect();
         assert_eq!(of_step.len(), step.operations.len(), "{} has too few sessions", step.name);
-        // Connections of a step send side by side: they differ in how much they did, and on which
-        // table.
+        // The connections of a step send at the same time, so the log does not tell their order.
+        // They differ in the number of their operations and in their table.
         let first = |session: &Session| counted(session).next().map(|sent| sent.sql.clone());
         of_step.sort_by_key(|session| (std::cmp::Reverse(counted(session).count()), first(session)));
         for ((connection, operations), session) in (0..).zip(&step.operations).zip(of_step) {
             let about = format!("{}, session {}", step.name, session.id);
-            // The log of PostgreSQL does not report preparing.
+            // PostgreSQL's log does not report that a statement is prepared.
             let preparations = if product == Product::Mariadb { preparations(&step.operation) } else { 0 };
             assert_eq!(prepared(session), preparations, "{about}: statements prepared");
             let sent: Vec<&Sent> = counted(session).collect();
@@ -119,7 +120,8 @@ fn compare(sessions: &[Session], steps: &[Step], size: i64, product: Product) {
     assert!(more.is_empty(), "outside all steps: {more:?}");
 }
 
-/// Statements of operations: those on the tables, and those around them.
+/// The statements of operations: those that use the tables, and those that begin and end
+/// transactions.
 fn counted(session: &Session) -> impl Iterator<Item = &Sent> {
     let is_around = |sql: &str| ["BEGIN", "COMMIT", "ROLLBACK"].iter().any(|word| sql.starts_with(word));
     session.done().filter(move |sent| sent.sql.contains("sbtest") || is_around(&sent.sql))
@@ -129,7 +131,8 @@ fn prepared(session: &Session) -> usize {
     session.sent.iter().filter(|sent| sent.form == StatementForm::Prepared).count()
 }
 
-/// One statement for each shape and table, and BEGIN and COMMIT.
+/// The expected number of prepared statements: one for each shape and table, and one each for BEGIN
+/// and COMMIT.
 fn preparations(operation: &Operation) -> usize {
     let mut shapes: Vec<(&str, bool)> =
         operation.statements.iter().map(|of| (of.sql.as_str(), of.table == Table::None)).collect();
@@ -139,7 +142,8 @@ fn preparations(operation: &Operation) -> usize {
     if operation.is_prepared { shapes.iter().map(count).sum() } else { 0 }
 }
 
-/// Statements that read, that write, and others, as the original counts them.
+/// The numbers of statements that read, that write, and that do neither, as the original counts
+/// them.
 fn split(operation: &[&Sent]) -> [usize; 3] {
     let mut split = [0; 3];
     for sent in operation {
@@ -153,7 +157,8 @@ fn split(operation: &[&Sent]) -> [usize; 3] {
     split
 }
 
-/// The table of each statement that has one of its own.
+/// Compares an operation's statements with the expected ones. Returns the tables that its
+/// statements drew.
 fn compare_operation(
     sent: &[&Sent],
     expected: &Operation,
@@ -207,8 +212,8 @@ fn is_value(found: &str, expected: Value, (size, before, deleted): (i64, i64, &s
     }
 }
 
-/// Tables are drawn: all of them come up, and statements of an operation that draw theirs do not
-/// always draw the same.
+/// Checks that every table is drawn, and that the statements of an operation that draw a table do
+/// not always draw the same one.
 fn check_tables(operation: &Operation, drawn: &[Vec<u32>], name: &str) {
     let places = operation.statements.iter().filter(|of| of.table == Table::Drawn).count();
     for table in (1..=TABLES).filter(|_| places > 0) {
@@ -218,7 +223,7 @@ fn check_tables(operation: &Operation, drawn: &[Vec<u32>], name: &str) {
     assert!(places < 2 || drawn.iter().any(differ), "{name}: always one table: {drawn:?}");
 }
 
-/// Share of the drawn ids in the hundredth of the tables in the middle: ids of point selects.
+/// The share of the point selects' ids that are in the middle hundredth of the table.
 fn middle_share(sessions: &[Session], size: i64) -> f64 {
     let points = sessions.iter().flat_map(Session::done);
     let ids: Vec<i64> = points
@@ -309,7 +314,8 @@ fn the_classic_tests_of_version_0_5_send_what_is_specified_and_draw_three_quarte
     }
 }
 
-/// Buffers of 512 KiB, texts of 119 and 59 characters, and of 100,000 draws 1 - 1/e different ones.
+/// Checks the load's statements of at most 512 KiB, its texts of 119 and 59 characters, and that
+/// 100,000 random values have a share of 1 - 1/e distinct ones.
 #[test]
 #[ignore = "in cargo xtask test --all: logs of another version"]
 fn acceptance_check_2_the_load() {

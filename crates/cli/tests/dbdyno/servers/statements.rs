@@ -1,13 +1,14 @@
-//! Prepared statements as the server counts them: each session prepares its own once, and leaves
-//! none.
+//! Tests prepared statements by the server's counters. Each session prepares its own statements
+//! once and leaves none behind.
 
 use dbdyno_record::{CellRecord, Run};
 
 use crate::servers::{MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, small_plan, variant};
 use crate::support::{Desk, faults, findings};
 
-/// How many statements the sessions of each step prepare: two clients with one to insert, from l.i1
-/// on one to delete, and in read-write steps three to query or one.
+/// The number of statements that all sessions prepare in each step. Each of the two clients
+/// prepares one to insert and, from l.i1 on, one to delete. In read-write steps it also prepares
+/// three or one to query.
 const STATEMENTS: [(&str, i64); 6] =
     [("l.i0", 2), ("l.x", 0), ("l.i1", 4), ("l.i2", 4), ("qr100", 10), ("qp100", 6)];
 
@@ -17,9 +18,9 @@ fn statements_are_prepared_once_and_end_with_their_step(cell: &CellRecord) {
         assert_eq!(step.name, name);
         let status = &step.counters["status"];
         let counter = |at: usize, name: &str| status.value(name, at).unwrap();
-        // The first sample is taken when all sessions are ready, so what it counts are theirs;
-        // those of the step before have said goodbye, which the server may not have read yet. Those
-        // of all earlier ones are gone.
+        // The first sample is taken when all sessions are ready, so it counts their statements. The
+        // sessions of the previous step have logged out, but the server may not have noticed that
+        // yet. The statements of all earlier steps are gone.
         let held = counter(0, "Prepared_stmt_count");
         assert!((statements..=statements + of_last_step).contains(&held), "{name}: {held}, not {statements}");
         of_last_step = statements;

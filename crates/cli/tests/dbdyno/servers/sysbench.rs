@@ -1,5 +1,5 @@
-//! Debian's sysbench on the tables that dbdyno loads, and dbdyno's tests on the tables that
-//! sysbench prepares.
+//! Runs Debian's sysbench on tables that dbdyno loads, and dbdyno's tests on tables that sysbench
+//! prepares.
 
 use std::process::Command;
 
@@ -9,10 +9,10 @@ use crate::servers::watch::ask;
 use crate::servers::{MARIADB_10_11, POSTGRES_15, external, postgres, shared};
 use crate::support::{Desk, Ended, faults, findings, wait_for};
 
-/// Rows of each of the two tables.
+/// The number of rows in each of the two tables.
 const ROWS: u32 = 3000;
 
-/// All scripts that ask two tables.
+/// All scripts that use two tables.
 const SCRIPTS: [&str; 8] = [
     "oltp_point_select",
     "oltp_read_only",
@@ -24,13 +24,13 @@ const SCRIPTS: [&str; 8] = [
     "oltp_insert",
 ];
 
-/// A server of others, for both programs.
+/// A server that dbdyno did not start, for use by both programs.
 pub(crate) enum Theirs {
     Mysql(Held),
     Postgres(Held),
 }
 
-/// A server that is one test's, or that all tests share.
+/// A server that belongs to one test, or that all tests share.
 pub(crate) enum Held {
     Own(Box<Server>),
     Shared(&'static Server),
@@ -73,7 +73,7 @@ impl Theirs {
         }
     }
 
-    /// How many tables of this name are in the database.
+    /// The number of tables with this name in the database.
     pub(crate) fn tables(&self, database: &str, name: &str) -> i64 {
         let sql = format!("SELECT COUNT(*) FROM information_schema.tables WHERE table_name = '{name}'");
         match self {
@@ -85,13 +85,13 @@ impl Theirs {
         }
     }
 
-    /// Address of `database` for a plan.
+    /// The address of `database` for a plan.
     pub(crate) fn address(&self, database: &str) -> String {
         let (Self::Mysql(server) | Self::Postgres(server)) = self;
         shared::address(server, server.base.family.facts().superuser, database)
     }
 
-    /// Where the database is, in sysbench's words, and how large its tables are.
+    /// The address of the database, and the size of its tables, as sysbench options.
     fn words(&self, database: &str) -> Vec<String> {
         let mut words = vec![format!("--table-size={ROWS}")];
         match self {
@@ -113,7 +113,7 @@ impl Theirs {
         words
     }
 
-    /// Runs a command of sysbench on tables of `database`; what it says.
+    /// Runs a sysbench command on the tables in `database`. Returns its standard output.
     pub(crate) fn sysbench(&self, database: &str, script: &str, options: &[&str], command: &str) -> String {
         let mut line = Command::new("sysbench");
         line.arg(script).args(self.words(database)).args(options).arg(command);
@@ -125,7 +125,7 @@ impl Theirs {
         said
     }
 
-    /// The same by dbdyno.
+    /// Runs the same command with dbdyno.
     pub(crate) fn ours(
         &self,
         desk: &Desk,
@@ -141,8 +141,8 @@ impl Theirs {
         desk.dbdyno(&line.collect::<Vec<_>>())
     }
 
-    /// What the server was sent since the last call, of all but this. From the first call on it
-    /// writes that down.
+    /// The statements that the server has received since the last call, without those of this
+    /// function. The first call switches the server's log on.
     pub(crate) fn logged(&self) -> Vec<String> {
         match self {
             Self::Mysql(server) => {
@@ -158,12 +158,12 @@ impl Theirs {
                 let log = std::fs::read_to_string(&server.log).unwrap();
                 postgres::number(&options, "ALTER SYSTEM SET log_statement = 'all'");
                 postgres::number(&options, "SELECT pg_reload_conf()");
-                // The server takes the setting a little later.
+                // The setting takes effect with a delay.
                 let asks =
                     "SELECT COUNT(*) FROM pg_settings WHERE name = 'log_statement' AND setting = 'all'";
                 wait_for("log_statement", || (postgres::number(&options, asks) == Some(1)).then_some(()));
                 let new = log.rsplit_once("pg_reload_conf()").map_or(log.as_str(), |(_, new)| new);
-                // Later lines of a statement begin with a tab.
+                // The further lines of a statement begin with a tab.
                 let joined = new.replace("\n\t", " ");
                 let statement = |line: &str| {
                     let (_, execution) =
@@ -175,7 +175,7 @@ impl Theirs {
         }
     }
 
-    /// What the tables of a script hold, as far as draws do not change it.
+    /// The properties of a script's tables that do not depend on random values.
     pub(crate) fn facts(&self, database: &str) -> std::collections::BTreeMap<String, u32> {
         let number = |sql: String| match self {
             Self::Mysql(server) => {
@@ -205,19 +205,21 @@ impl Theirs {
         facts
     }
 
-    /// Runs a workload of dbdyno, the rest of `[workload.`, in `database`, which dbdyno makes.
+    /// Runs a workload in `database`, which dbdyno creates. `workload` is the plan's text after
+    /// `[workload.`.
     pub(crate) fn plan(&self, desk: &Desk, database: &str, workload: &str) -> Ended {
         let address = self.address(database);
         desk.write("p.toml", &format!("name = \"test\"\n[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n\n[workload.{workload}"));
         desk.dbdyno(&["run", "p.toml"])
     }
 
-    /// Runs dbdyno with these options of OLTP on two tables of `database`.
+    /// Runs the OLTP workload with these options on two tables in `database`.
     fn dbdyno(&self, desk: &Desk, database: &str, options: &str) -> Ended {
         self.workload(desk, database, &format!("oltp]\ntime = \"1s\"\n{options}"))
     }
 
-    /// Runs a workload of dbdyno, the rest of `[workload.`, on two tables of `database`.
+    /// Runs a workload on two tables in `database`. `workload` is the plan's text after
+    /// `[workload.`.
     pub(crate) fn workload(&self, desk: &Desk, database: &str, workload: &str) -> Ended {
         let address = self.address(database);
         let text = format!(
@@ -229,7 +231,7 @@ impl Theirs {
     }
 }
 
-/// dbdyno loads in both ways and sysbench asks for what is in the tables.
+/// dbdyno loads the tables with each load method, and every sysbench script runs on them.
 fn sysbench_runs_on_our_tables(theirs: &Theirs, desk: &Desk) {
     for method in ["insert", "stream"] {
         let options = format!("tests = [\"point-select\"]\ntable_size = {ROWS}\nload_method = \"{method}\"");
@@ -247,7 +249,7 @@ fn sysbench_runs_on_our_tables(theirs: &Theirs, desk: &Desk) {
     assert_eq!(found, [Vec::<String>::new(), Vec::new()]);
 }
 
-/// sysbench prepares, and all of our tests run on what is there.
+/// sysbench prepares the tables, and all of dbdyno's tests run on them.
 fn our_tests_run_on_tables_of_sysbench(theirs: &Theirs, desk: &Desk) {
     let all = "tests = [\"point-select\", \"read-only\", \"read-write\", \"write-only\", \"update-index\", \
                \"update-non-index\", \"insert\", \"delete\"]\nconnections = [2]\nuse_existing = true\n";

@@ -1,4 +1,4 @@
-//! Someone changes a row in the middle of a step: the content checks must notice.
+//! Tests that the content checks notice a row that someone changes in the middle of a step.
 
 use dbdyno_analyse::Validity;
 use dbdyno_record::{Outcome, Run};

@@ -1,5 +1,5 @@
-//! Templates that are kept between runs: made once, shared by runs at the same time, never half of
-//! one.
+//! Tests templates that are kept between runs. Each is made once, runs at the same time share it,
+//! and an unfinished one is never used.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,19 +9,20 @@ use nix::sys::signal::Signal;
 use crate::servers::{MYSQL_8_0, POSTGRES_15, variant};
 use crate::support::{Desk, faults, findings, wait_for};
 
-/// A plan that asks each server once. Runs that begin in one second need different names.
+/// Runs a plan with one small test on each server. Runs that begin in the same second need
+/// different names.
 fn command(desk: &Desk, name: &str) -> Command {
     let variants = variant("my", MYSQL_8_0, "") + &variant("pg", POSTGRES_15, "");
     let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\nevents = 100\n";
     let plan = format!("{name}.toml");
     desk.write(&plan, &format!("name = \"{name}\"\n{variants}{workload}"));
     let mut command = desk.command(&["run", &plan, "--templates", "kept"]);
-    // The command line goes before it.
+    // The option on the command line takes precedence over this variable.
     command.env("DBDYNO_TEMPLATES", desk.path("other"));
     command
 }
 
-/// Everything in the folder of templates, with what a new one would change.
+/// Every entry in the templates folder, with the time at which its template was made.
 fn kept(desk: &Desk) -> Vec<(PathBuf, std::time::SystemTime)> {
     let entries = std::fs::read_dir(desk.path("kept")).into_iter().flatten().flatten();
     let mut kept: Vec<_> = entries
@@ -63,7 +64,7 @@ fn runs_at_the_same_time_make_a_template_once_and_later_ones_copy_it() {
 fn a_template_whose_maker_was_killed_is_not_used() {
     let desk = Desk::new();
     let mut running = desk.start(&mut command(&desk, "killed"));
-    // MySQL has begun to write its files, wherever they are.
+    // MySQL has begun to write its files when an unfinished template is in the folder.
     wait_for("a server to be initialised", || {
         assert!(running.is_running(), "it was too quick: {}", running.said());
         let unfinished: Vec<_> =

@@ -1,5 +1,5 @@
-//! A shipped plan made tiny: few rows, short steps, one block, little memory, and for each server
-//! that is not installed the nearest that is.
+//! Makes a tiny version of a shipped plan: few rows, short steps, one block and little memory. The
+//! nearest installed server replaces each server that is not installed.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use toml::{Table, Value};
 
 use crate::support::Desk;
 
-/// A plan of which nothing but sizes and servers differs from the shipped one.
+/// A plan that differs from the shipped one only in sizes and servers.
 pub(crate) struct Tiny {
     pub(crate) table: Table,
-    /// `mariadb-10.2.11 by mariadb-10.1.23`, for messages.
+    /// The replacements for messages, such as `mariadb-10.2.11 by mariadb-10.1.23`.
     pub(crate) replaced: Vec<String>,
-    /// Variants that do not differ from one before them in anything but the name, since one server
-    /// stands for both.
+    /// Variants that differ from an earlier variant only in their name, because one server replaces
+    /// the servers of both.
     pub(crate) lost: Vec<String>,
 }
 
-/// Sizes of workloads; what is in a plan and not here stays.
+/// Sizes for each workload. Options of the plan that are not listed remain.
 const SIZES: &[(&str, &str)] = &[
     (
         "insert-benchmark",
@@ -38,24 +38,25 @@ const SIZES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Steps of a plan that names none. The other tests run all of them.
+/// The steps for a plan that names none. Other tests run all steps.
 const STEPS: &[(&str, &str)] = &[
     ("microbenchmarks", "steps = [\"update-*\", \"read-write*\", \"point-query*\", \"scan\"]"),
     ("dbt3", "queries = [3, 6]"),
 ];
 
-/// Lengths that a number of operations takes the place of.
+/// Options for a duration, which are removed because a number of operations replaces them.
 const LENGTHS: &[&str] = &["time", "read_time", "write_time"];
 
-/// Sizes in option files.
+/// Sizes for option files.
 const MEMORY: &[(&str, &str)] =
     &[("innodb_buffer_pool_size", "64M"), ("innodb_log_file_size", "32M"), ("shared_buffers", "64MB")];
 
-/// The plan of `path` for the `servers` that are here; an address becomes `address`.
+/// The tiny version of the plan at `path` for the installed `servers`. Each address is replaced
+/// with `address`.
 pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
     let mut table: Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
     table.insert("blocks".to_owned(), Value::Integer(1));
-    // Which CPUs there are is a matter of the machine.
+    // The table `host` is removed, because its CPUs depend on the machine.
     table.remove("host");
     let (mut replaced, mut lost) = (Vec::new(), Vec::new());
     let mut variants: Vec<Value> = Vec::new();
@@ -71,7 +72,7 @@ pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
         let kind = name.split('@').next().unwrap();
         let (_, sizes) = SIZES.iter().find(|(known, _)| *known == kind).unwrap();
         let workload = workload.as_table_mut().unwrap();
-        // A plan that was written out in full names all steps.
+        // A plan that was written with all its defaults names all steps.
         let all = [Value::Array((1..=22).map(Value::Integer).collect()), Value::Array(vec!["*".into()])];
         workload.retain(|key, value| key != "settle" && !LENGTHS.contains(&key) && !all.contains(value));
         workload.extend(sizes.parse::<Table>().unwrap());
@@ -111,7 +112,7 @@ fn shrink_variant(variant: &mut Table, servers: &[String], address: &str, replac
     }
 }
 
-/// What a variant is, without what it is called.
+/// The variant without its name.
 fn nameless(variant: &Value) -> Table {
     let mut table = variant.as_table().unwrap().clone();
     table.remove("name");
@@ -119,7 +120,7 @@ fn nameless(variant: &Value) -> Table {
     table
 }
 
-/// `wanted` if it is installed, otherwise the server of the same product whose version is nearest.
+/// `wanted` if it is installed, otherwise the server of the same product with the nearest version.
 fn nearest<'a>(wanted: &str, servers: &'a [String]) -> &'a str {
     let product = wanted.split('-').next().unwrap();
     let of_product = servers.iter().filter(|name| name.split('-').next() == Some(product));
@@ -129,14 +130,14 @@ fn nearest<'a>(wanted: &str, servers: &'a [String]) -> &'a str {
     })
 }
 
-/// `mariadb-10.11.5` as 101105, `mysql-9-sid` as 90000.
+/// The version as a number: 101105 for `mariadb-10.11.5`, and 90000 for `mysql-9-sid`.
 fn number(name: &str) -> u64 {
     let version = name.split('-').nth(1).unwrap();
     let mut parts = version.split('.').map(|part| part.parse::<u64>().unwrap());
     [10_000, 100, 1].iter().map(|weight| weight * parts.next().unwrap_or(0)).sum()
 }
 
-/// Copies the folder of configs next to the plans to `desk`, with little memory.
+/// Copies the plans' folder of configs to `desk`, and lowers the memory sizes.
 pub(crate) fn write_configs(plans: &Path, desk: &Desk) {
     for entry in std::fs::read_dir(plans.join("configs")).unwrap().flatten() {
         let text = std::fs::read_to_string(entry.path()).unwrap();

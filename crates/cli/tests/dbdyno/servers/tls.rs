@@ -1,4 +1,4 @@
-//! Encrypted connections, from the plan to the report.
+//! Tests encrypted connections from the plan to the report.
 
 use dbdyno_record::{CellEvent, ConnectionClass, Run};
 
@@ -12,10 +12,11 @@ use crate::servers::{
 };
 use crate::support::{Desk, faults, findings, texts};
 
-/// What MySQL 8.0 and rustls agree on.
+/// The encryption on which MySQL 8.0 and rustls agree.
 const AGREED: &str = "TLSv1.3 TLS_AES_256_GCM_SHA384";
 
-/// Classes of connections that agreed on `AGREED`, or on nothing, in the cell of `variant`.
+/// The classes of connections that agreed on `AGREED`, and those in plaintext, in the cell of
+/// `variant`.
 fn classes(run: &Run, variant: &str) -> (Vec<String>, Vec<String>) {
     let cell = run.cells.iter().find(|cell| cell.id.variant == variant).unwrap();
     let Some(CellEvent::Ended { connections, .. }) = cell.events.last() else {
@@ -65,7 +66,8 @@ fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of
     assert!(html.contains(AGREED));
 }
 
-/// They know nothing of certificates. A restart finds them under the same port.
+/// The plan configures no certificates. After a restart the server must be reachable at the same
+/// port.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, restarts servers"]
 fn servers_that_dbdyno_starts_speak_tls_with_certificates_of_the_runs_own() {

@@ -1,4 +1,4 @@
-//! Looks at a run while it goes on, and at its servers.
+//! Functions that look at a run and its servers while the run goes on.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,8 @@ use dbdyno_record::{CellEvent, CellRecord, Run, ServerInfo};
 
 use crate::support::wait_for;
 
-/// The server of the cell of `variant` in block 1, as it described itself; waits until it has.
+/// The description of the server in the cell of `variant` in block 1. Waits until the server has
+/// described itself.
 pub(crate) fn server_of(run_dir: &Path, variant: &str) -> ServerInfo {
     wait_for(&format!("the server of {variant}"), || {
         let run = Run::open(run_dir).ok()?;
@@ -29,7 +30,7 @@ pub(crate) fn socket_of(pid: u32) -> PathBuf {
     argument_of(pid, "--socket=")
 }
 
-/// The same of a PostgreSQL.
+/// The unix socket that a running PostgreSQL server was started with.
 pub(crate) fn postgres_socket_of(pid: u32) -> PathBuf {
     argument_of(pid, "unix_socket_directories=").join(".s.PGSQL.5432")
 }
@@ -43,14 +44,14 @@ pub(crate) fn process_is_there(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// The kernel's letter for what a process does, proc(5): `T` stopped, `Z` ended and not waited for.
-/// `None` when it is gone.
+/// The kernel's letter for the state of a process, as in proc(5): `T` for stopped, `Z` for ended
+/// and not yet waited for. It is `None` when the process is gone.
 pub(crate) fn state(pid: u32) -> Option<char> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     text.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// The processes that `pid` has started and that run now.
+/// The running processes that `pid` has started.
 pub(crate) fn children_of(pid: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = tasks.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -66,7 +67,7 @@ pub(crate) fn wait_until_gone(pid: u32) {
     wait_for(&format!("the end of process {pid}"), || (!process_is_there(pid)).then_some(()));
 }
 
-/// Sends each statement over a connection of its own; the rows of the last one.
+/// Sends the statements over one new connection. Returns the last one's rows.
 pub(crate) fn ask(options: &Options, statements: &[&str]) -> Cells {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -80,8 +81,8 @@ pub(crate) fn ask(options: &Options, statements: &[&str]) -> Cells {
     })
 }
 
-/// The rows of a statement. A load at the same time may have made it the victim of a deadlock, and
-/// the server then asks for it once more.
+/// The rows of a statement. A load at the same time may cause a deadlock with it, and the statement
+/// is then sent again.
 pub(crate) async fn answer(session: &mut impl Session, statement: &str) -> Cells {
     for _ in 0..20 {
         match session.rows(statement).await {

@@ -1,4 +1,4 @@
-//! What the record of a fleet's run says of its blocks.
+//! What the record of a fleet run says about its blocks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use dbdyno_record::{CellId, Outcome, Run, RunEvent};
 
 use crate::support::{faults, findings};
 
-/// Each block as often as it was measured, with its machine.
+/// Each measured block with its machine. A block appears once for each time that it was measured.
 pub(crate) fn measured(run: &Run) -> Vec<(u32, String)> {
     let machine = |event: &RunEvent| match event {
         RunEvent::BlockMeasured { block, machine, .. } => Some((*block, machine.clone())),
@@ -18,7 +18,7 @@ pub(crate) fn measured(run: &Run) -> Vec<(u32, String)> {
     measured
 }
 
-/// Every cell of the run is complete and valid, and no data are left.
+/// Checks that every cell of the run is complete and valid, and that no data are left.
 pub(crate) fn whole(dir: &Path) -> Run {
     let run = Run::open(dir).unwrap();
     assert_eq!(run.warnings, [""; 0]);
@@ -39,7 +39,7 @@ pub(crate) fn no_data_are_left(dir: &Path) {
     }
 }
 
-/// Blocks of which every cell is in the run and complete.
+/// The blocks whose cells are all in the run and complete.
 pub(crate) fn complete(dir: &Path) -> BTreeSet<u32> {
     let Ok(run) = Run::open(dir) else { return BTreeSet::new() };
     let is_complete = |id: &CellId| {

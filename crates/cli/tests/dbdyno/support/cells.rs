@@ -1,5 +1,5 @@
-//! What the record of a cell says: its steps, the work between them, and the rows that checks
-//! found.
+//! What the record of a cell says: its steps, the work between them, and the numbers of rows that
+//! checks found.
 
 use dbdyno_record::{CellEvent, CellRecord, Run, StepEvent, StepRecord};
 
@@ -19,13 +19,13 @@ pub(crate) fn step<'a>(cell: &'a CellRecord, name: &str) -> &'a StepRecord {
     cell.steps.iter().find(|step| step.name == name).unwrap()
 }
 
-/// Rows that the check after step `name` found in all tables.
+/// The number of rows that the check after step `name` found in all tables.
 pub(crate) fn rows_after(cell: &CellRecord, name: &str) -> i128 {
     let parts = step(cell, name).checks().into_iter().flat_map(|check| &check.parts);
     parts.filter(|part| part.name == "rows").map(|part| part.actual).sum()
 }
 
-/// Names of the work that stops, changes or starts something, in order.
+/// The names of the recorded work without cleanup and table creation, in order.
 pub(crate) fn works(cell: &CellRecord) -> String {
     let names = cell.events.iter().filter_map(|event| match event {
         CellEvent::Work { name, .. } if !["cleanup", "create tables"].contains(&name.as_str()) => {
@@ -36,7 +36,7 @@ pub(crate) fn works(cell: &CellRecord) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What a cell did, in order: steps by their names, work between them in brackets.
+/// The cell's steps by name and the work between them in brackets, in order.
 pub(crate) fn recorded(cell: &CellRecord) -> String {
     let work = |event: &CellEvent| match event {
         CellEvent::Work { at, name, .. } if name != "create tables" => {
@@ -50,7 +50,8 @@ pub(crate) fn recorded(cell: &CellRecord) -> String {
     };
     let mut recorded: Vec<_> =
         cell.events.iter().filter_map(work).chain(cell.steps.iter().map(start)).collect();
-    // Work of the same millisecond stays in its order, and before the step that it is for.
+    // The sort is stable, so work in the same millisecond keeps its order and stays before the step
+    // that it prepares.
     recorded.sort_by(|one, other| one.0.cmp(&other.0));
     recorded.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
 }

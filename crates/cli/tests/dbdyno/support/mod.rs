@@ -1,5 +1,5 @@
-//! What tests of the command share: a folder of their own, the built `dbdyno` run in it, its output
-//! made comparable.
+//! What the tests of the command share: a folder for each test, the built `dbdyno` that runs in it,
+//! and output that is made comparable.
 
 pub(crate) mod blocks;
 pub(crate) mod cells;
@@ -17,15 +17,15 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// Longest time that a test waits for anything; only a fault comes near it.
+/// Longest time that a test waits for anything. Only a fault comes near it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A folder on a real disk that goes away with the test.
+/// A folder on a real disk that is removed with the test.
 pub(crate) struct Desk {
     folder: TempDir,
 }
 
-/// A `dbdyno` that has ended.
+/// A `dbdyno` process that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// Exit status; `None` when a signal ended it.
@@ -36,15 +36,15 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-/// A `dbdyno` that runs; killed if the test fails first.
+/// A running `dbdyno` process. It is killed if the test fails first.
 pub(crate) struct Running {
     child: Child,
     out: PathBuf,
     err: PathBuf,
 }
 
-/// Templates are shared by all tests with servers: each build is initialised once. Tests of
-/// initialising itself have a folder of their own.
+/// The folder of templates, which all tests with servers share, so that each build is initialised
+/// once. Tests of initialising itself have their own folder.
 pub(crate) fn templates() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
 }
@@ -65,8 +65,8 @@ impl Desk {
         path
     }
 
-    /// `dbdyno ARGS` in this folder, with an environment that does not depend on who runs the
-    /// tests.
+    /// `dbdyno ARGS` in this folder, with an environment that does not depend on the user who runs
+    /// the tests.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno"));
         self.prepare(&mut command);
@@ -74,16 +74,18 @@ impl Desk {
         command
     }
 
-    /// The surroundings of [`Desk::command`] for another program that runs it.
+    /// Gives `command` the same environment as [`Desk::command`], for another program that runs
+    /// dbdyno.
     pub(crate) fn prepare(&self, command: &mut Command) {
         command.current_dir(self.folder.path()).stdin(Stdio::null());
         command.env("COLUMNS", "100").env("LINES", "50").env("NO_COLOR", "1").env_remove("RUST_BACKTRACE");
-        // What is remembered of runs is remembered of this desk's.
+        // dbdyno must remember only this desk's runs.
         command.env("XDG_STATE_HOME", self.folder.path().join("state"));
         command.env("DBDYNO_TEMPLATES", templates());
-        // Runs of other tests are on this host too.
+        // Other tests run on the same host, and their runs must not be visible.
         command.env("DBDYNO_RUNTIME", self.folder.path());
-        // Tests run side by side: pinned to the same CPUs they would wait for each other.
+        // Tests run side by side. If they were pinned to the same CPUs, they would wait for each
+        // other.
         command.env("DBDYNO_CPUS", "shared");
     }
 
@@ -101,7 +103,7 @@ impl Desk {
         }
     }
 
-    /// Starts `command`; its output goes to files, so that it never waits for a reader.
+    /// Starts `command`. Its output goes to files, so that it never waits for a reader.
     pub(crate) fn start(&self, command: &mut Command) -> Running {
         let (out, err) = (self.path("out.txt"), self.path("err.txt"));
         let file = |path: &Path| std::fs::File::create(path).unwrap();
@@ -109,7 +111,7 @@ impl Desk {
         Running { child, out, err }
     }
 
-    /// The only run directory below `runs`; waits until it is there.
+    /// The only run directory below `runs`. Waits until it exists.
     pub(crate) fn run_dir(&self) -> PathBuf {
         wait_for("a run directory", || self.run_dirs().pop())
     }
@@ -119,7 +121,8 @@ impl Desk {
         entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists()).collect()
     }
 
-    /// `text` with what differs from run to run replaced: this folder, the run's name.
+    /// `text` without the parts that differ from run to run, which are this folder and the run's
+    /// name.
     pub(crate) fn golden(&self, text: &str) -> String {
         let mut text = text.replace(self.folder.path().to_str().unwrap(), "FOLDER");
         for run in self.run_dirs() {
@@ -128,9 +131,9 @@ impl Desk {
         text
     }
 
-    /// Exit status and what was said on standard error, as one text for a snapshot. Any dbdyno
-    /// clears up what another one has left that was killed, as some tests do at the same time, and
-    /// says so. How long a plan takes depends on the machine.
+    /// The exit status and standard error as one text for a snapshot. Two kinds of lines are left
+    /// out. Any dbdyno removes the files that a killed one has left, which may be another test's,
+    /// and reports that. The predicted duration of a plan depends on the machine.
     pub(crate) fn refusal(&self, ended: &Ended) -> String {
         assert_eq!(ended.out, "", "results together with an error");
         let is_its_own = |line: &&str| {
@@ -143,7 +146,7 @@ impl Desk {
 }
 
 impl Ended {
-    /// The run or report came to a good end.
+    /// Checks that dbdyno ended with status 0.
     #[track_caller]
     pub(crate) fn expect_ok(&self) -> &Self {
         self.expect_code(0)
@@ -169,18 +172,18 @@ impl Running {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Fails the test with what it has said if it has ended.
+    /// Fails the test with the process's standard error if the process has ended.
     #[track_caller]
     pub(crate) fn expect_running(&mut self, before: &str) {
         assert!(self.is_running(), "dbdyno ended before {before}: {}", self.said());
     }
 
-    /// What it has said so far, for messages of failed tests.
+    /// The standard error so far, for the messages of failed tests.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.err).unwrap()
     }
 
-    /// What it has printed so far.
+    /// The standard output so far.
     pub(crate) fn printed(&self) -> String {
         std::fs::read_to_string(&self.out).unwrap()
     }
@@ -200,7 +203,7 @@ impl Drop for Running {
     }
 }
 
-/// Asks until there is an answer.
+/// Calls `ask` until it returns a value.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -213,7 +216,7 @@ pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until the first second of a step is recorded: it is in its middle then.
+/// Waits until the first second of a step is recorded. The step is then in its middle.
 #[track_caller]
 pub(crate) fn wait_until_in_step(running: &mut Running, run_dir: &Path, step: &str) {
     let path = run_dir.join("cells").join(step).join("intervals.jsonl");
@@ -227,13 +230,13 @@ fn without_debug_warning(text: &str) -> String {
     text.replace("warning: this is a debug build of dbdyno; use --release for numbers that count\n", "")
 }
 
-/// The figure of the line of a run's output that begins so.
+/// The number that follows `begin` in a line of the output.
 pub(crate) fn figure(text: &str, begin: &str) -> u64 {
     let line = text.lines().find_map(|line| line.trim().strip_prefix(begin));
     line.unwrap_or_else(|| panic!("no {begin} in {text}")).split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The warnings of a run.
+/// The texts of a run's warnings.
 pub(crate) fn texts(findings: &Findings) -> Vec<String> {
     dbdyno_report::warning_texts(&findings.warnings)
 }
@@ -243,19 +246,19 @@ pub(crate) fn findings(run_dir: &Path) -> Findings {
     dbdyno_analyse::analyse(&Run::open(run_dir).unwrap())
 }
 
-/// Steps that are not valid, as `step variant block: why`.
+/// The steps that are not valid, as `step variant block: why`.
 pub(crate) fn faults(findings: &Findings) -> Vec<String> {
     faults_but(findings, |_| false)
 }
 
-/// Returns what [`faults`] does, without steps on client hosts whose clocks are not known well
-/// enough: answers to the queries for them take long on a busy machine.
+/// Returns the same as [`faults`], without steps on client hosts whose clock offset is too
+/// uncertain. On a busy machine the clock queries take long.
 pub(crate) fn faults_but_clocks(findings: &Findings) -> Vec<String> {
     faults_but(findings, |reason| reason.code == Code::ClientHostLate)
 }
 
-/// As [`faults`], without rates and times that disagree by some percent: that comes on a machine with
-/// more to do than it has CPUs, and says nothing of what is recorded.
+/// Returns the same as [`faults`], without steps whose rates and times disagree by a few percent.
+/// That happens on an overloaded machine and does not mean that the record is wrong.
 pub(crate) fn faults_but_rates(findings: &Findings) -> Vec<String> {
     faults_but(findings, |reason| reason.code == Code::LittlesLaw)
 }
@@ -267,7 +270,7 @@ fn faults_but(findings: &Findings, is_let_pass: fn(&Warning) -> bool) -> Vec<Str
             for run in &variant.runs {
                 let why = match &run.validity {
                     Validity::Valid => continue,
-                    // The machine had no CPU for the client, which is no fault of the step.
+                    // A step is not at fault if the machine had no CPU for the client.
                     Validity::Invalid { reasons }
                         if reasons.iter().all(|it| matches!(it.code, Code::Paused | Code::Throttled)) =>
                     {

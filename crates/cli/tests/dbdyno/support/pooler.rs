@@ -1,4 +1,5 @@
-//! A pooler in front of a PostgreSQL server: everybody may log in, and so many at once get answers.
+//! A pooler in front of a PostgreSQL server. Every client may log in, but only a limited number get
+//! answers at the same time.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -7,31 +8,32 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// Codes in the place of a version: TLS, encryption by GSSAPI, and the request to cancel.
+/// Codes that a client sends in place of a protocol version, for TLS, encryption by GSSAPI, and a
+/// cancel request.
 const NOT_OFFERED: [u32; 2] = [80_877_103, 80_877_104];
 const CANCEL: u32 = 80_877_102;
 
-/// A client's goodbye.
+/// The message with which a client logs out.
 const TERMINATE: u8 = b'X';
 
-/// What becomes of a place when its client has gone.
+/// What happens to a client's place in the pool when the client has disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The next client gets it.
+    /// The next client gets the place.
     IsFreed,
-    /// No one gets it any more.
+    /// No client gets the place any more.
     IsLost,
 }
 
-/// Listens on `listen` for the server on the socket `server`, with places for `most` clients at
-/// once, until the test program ends. A client takes its place with its first statement.
+/// Listens on `listen` for the server on the socket `server` until the test program ends. The pool
+/// has `most` places. A client takes a place with its first statement.
 pub(crate) fn start(listen: &Path, server: &Path, most: usize, place: Place) {
     let listener = UnixListener::bind(listen).unwrap();
     let (server, places) = (server.to_owned(), Arc::new((Mutex::new(most), Condvar::new())));
     thread::spawn(move || {
         for client in listener.incoming() {
             let (server, places) = (server.clone(), Arc::clone(&places));
-            // Clients come and go as they like.
+            // A failed or closed connection is no fault of the test.
             thread::spawn(move || client.and_then(|client| serve(client, &server, &places, place)));
         }
     });
@@ -62,8 +64,8 @@ fn serve(
     relayed
 }
 
-/// The client's first packet, after what it asked for that is not offered; `None` of one that only
-/// wants to cancel.
+/// The client's first packet after its requests for encryption, which the pooler declines. It is
+/// `None` for a client that only sends a cancel request.
 fn hello(client: &mut UnixStream) -> io::Result<Option<Vec<u8>>> {
     loop {
         let mut packet = vec![0; 4];
@@ -78,7 +80,7 @@ fn hello(client: &mut UnixStream) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// All that a server says until it waits for a statement, or has refused the login.
+/// All messages from the server until it waits for a statement or has refused the login.
 fn greeting(server: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
     loop {
@@ -102,7 +104,7 @@ fn append(from: &mut UnixStream, to: &mut Vec<u8>, count: usize) -> io::Result<(
     from.read_exact(&mut to[begin..])
 }
 
-/// Until one of them has gone.
+/// Passes bytes in both directions until one side disconnects.
 fn relay(client: UnixStream, server: UnixStream) -> io::Result<()> {
     let (client_too, server_too) = (client.try_clone()?, server.try_clone()?);
     let back = thread::spawn(move || pass(server_too, client_too));
@@ -112,7 +114,7 @@ fn relay(client: UnixStream, server: UnixStream) -> io::Result<()> {
 
 fn pass(mut from: UnixStream, mut to: UnixStream) -> io::Result<()> {
     let passed = io::copy(&mut from, &mut to);
-    // The other direction ends with this one; who has gone needs no word.
+    // The other direction ends with this one. An error only means that the peer is gone already.
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
     passed.map(drop)
 }

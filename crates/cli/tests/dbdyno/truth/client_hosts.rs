@@ -1,4 +1,5 @@
-//! Two client hosts: what is reported of their response times is what the server says that it took.
+//! Tests that the reported response times of two client hosts agree with the server's own
+//! measurement.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

@@ -1,11 +1,12 @@
-//! Verdicts and accounts through the whole tool, against servers whose differences are programmed:
-//! what is reported must be what is true, and there is no way out for a busy machine. On one whose
-//! CPUs a hypervisor takes away no server keeps to its program: there the tool must report what the
-//! servers themselves say that they did, and no verdict may be wrong.
+//! Tests verdicts and cost breakdowns through the whole tool, against servers whose differences are
+//! programmed. The report must agree with the program, and a busy machine is no excuse. Where a
+//! hypervisor takes CPUs away from the machine, no server can keep to its program. The report must
+//! then agree with the servers' own accounts, and no verdict may be wrong.
 //!
-//! All of them are ignored: `cargo xtask test --all` runs them one at a time with the machine for
-//! themselves. What is programmed is made to stand noise: an answer goes out at its due time however late its CPU time was burnt, so that a
-//! rate moves only when no one runs the server for longer than it has to wait.
+//! All of these tests are ignored by default: `cargo xtask test --all` runs them one at a time with
+//! the machine for themselves. The programs are made to tolerate noise. An answer is sent at its
+//! due time however late its CPU time was used, so a rate changes only when the server gets no CPU
+//! for longer than its programmed wait.
 
 mod client_hosts;
 mod server_counts;
@@ -27,18 +28,18 @@ use waits::{WAITS, Wait};
 const BLOCKS: u64 = 5;
 const OPERATIONS: u64 = 6;
 
-/// What an attempt reported that is not true.
+/// The untrue statements in the report of one attempt.
 struct Attempt {
-    /// By what is programmed.
+    /// Statements that disagree with the servers' programs.
     wrong: Vec<String>,
-    /// By what the servers say of themselves.
+    /// Statements that disagree with the servers' own accounts.
     false_of_servers: Vec<String>,
-    /// By their own clocks.
+    /// Whether the servers were late by their own clocks.
     servers_were_late: bool,
     account: String,
 }
 
-/// A server of which each operation takes this much CPU and, after it, this much waiting.
+/// A server whose operations each use this much CPU time and then wait this long.
 struct Programmed {
     name: &'static str,
     burn_us: u32,
@@ -52,8 +53,9 @@ const fn programmed(name: &'static str, burn_us: u32, delay_us: u32, verdict: Ve
 
 const BASE: Programmed = Programmed { name: "base", burn_us: 50_000, delay_us: 200_000, verdict: None };
 
-/// Equal, and 1, 3 and 8 % slower by waiting alone; the same by CPU, with the waiting in
-/// proportion, so that the utilisation stays; and one that has put CPU into waiting.
+/// Variants that are equal to the base, that wait longer so that they are 1, 3 and 8 % slower, and
+/// that are as much slower in both CPU time and waiting, so that the utilisation stays the same.
+/// The last one uses less CPU time and waits longer instead.
 const VARIANTS: [Programmed; 8] = [
     programmed("equal", 50_000, 200_000, Verdict::Same),
     programmed("waits-1", 50_000, 202_500, Verdict::Same),
@@ -65,8 +67,8 @@ const VARIANTS: [Programmed; 8] = [
     programmed("trades", 40_000, 210_000, Verdict::Same),
 ];
 
-/// A fixed number of operations, of which the last one ends the clock: a fixed time would cut one
-/// in two.
+/// The workload has a fixed number of operations, and the clock ends with the last one. A fixed
+/// time would cut an operation in two.
 fn workload(operations: u64) -> String {
     format!(
         "[workload.microbenchmarks]\nsteps = [\"point-query\"]\noperations = {operations}\nconnections = [1]\n\
@@ -92,7 +94,7 @@ fn right_verdicts(wait: Wait) {
             plan.push_str(&variant);
         }
         let step = point_query(&desk, &(plan + &workload(OPERATIONS)), wait);
-        // Each says what it did when it ends.
+        // Each server writes its account when it ends.
         drop(running);
         compare_says_the_same(&desk, &step);
         let base = of(&step, "base");
@@ -121,8 +123,8 @@ fn right_verdicts(wait: Wait) {
     });
 }
 
-/// `dbdyno compare` has the verdicts of the run for the step, and its status is that of all steps,
-/// the load included.
+/// Checks that `dbdyno compare` gives the step the same verdict as the run, and that its exit
+/// status covers all steps, including the load.
 fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
     let run = desk.run_dir();
     for server in VARIANTS.iter().filter(|server| of(step, server.name).to_base.verdict == server.verdict) {
@@ -137,7 +139,7 @@ fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
     }
 }
 
-/// All that is reported about a variant and not true.
+/// The untrue statements in the report about one variant.
 fn wrong(server: &Programmed, reported: &VariantStep, base: &VariantStep) -> Vec<String> {
     let total = |server: &Programmed| f64::from(server.burn_us + server.delay_us);
     let ratio = reported.to_base.ratio.as_ref().unwrap().value;
@@ -155,14 +157,14 @@ fn wrong(server: &Programmed, reported: &VariantStep, base: &VariantStep) -> Vec
     expect("factor of CPU", cpu, true_cpu, 0.015);
     expect("factor of waiting", waiting, true_ratio / true_cpu, 0.015);
     expect("product of the factors", cpu * waiting, ratio, 1e-9);
-    // What the protocol costs, and the looking out for the due time, come on top.
+    // The cost of the protocol and of polling for the due time comes on top.
     expect("CPU per operation", cpu_us(reported), f64::from(server.burn_us), 0.03);
     expect("CPU per operation of the base", cpu_us(base), f64::from(BASE.burn_us), 0.03);
     wrong
 }
 
-/// A statement costs twice the CPU, and nothing else takes time: that is what the account must
-/// hold.
+/// In one variant a statement uses twice the CPU time, and nothing else takes time. The cost
+/// breakdown must show exactly that.
 #[test]
 #[ignore = "in cargo xtask test --all: clocks"]
 fn a_server_that_only_works_is_charged_for_all_of_its_time() {
@@ -203,9 +205,10 @@ fn expect(wrong: &mut Vec<String>, what: &str, is: f64, truth: f64, tolerance: f
     }
 }
 
-/// Fails if something is wrong each of three times, with the account of the last. Where a
-/// hypervisor took this machine's CPUs away meanwhile, or the servers were late by their own clocks
-/// to the end, which no program can stand, the tool is held to what the servers say of themselves.
+/// Fails with the last account if all three attempts report something wrong. Two cases are excused,
+/// because no program can prevent them: a hypervisor took CPUs away from this machine meanwhile, or
+/// the servers were late by their own clocks in the last attempt too. The report must then agree
+/// with the servers' own accounts.
 fn on_a_machine_of_its_own(attempt: impl Fn() -> Attempt) {
     for is_last in [false, false, true] {
         let before = stolen();
@@ -227,8 +230,8 @@ fn on_a_machine_of_its_own(attempt: impl Fn() -> Attempt) {
     }
 }
 
-/// Ticks that this machine's CPUs were not there for it, and all its ticks: the first line of
-/// /proc/stat.
+/// The ticks that a hypervisor took away from this machine's CPUs, and all ticks, from the first
+/// line of /proc/stat.
 fn stolen() -> (f64, f64) {
     let text = std::fs::read_to_string("/proc/stat").unwrap();
     let ticks: Vec<f64> =
@@ -236,7 +239,7 @@ fn stolen() -> (f64, f64) {
     (ticks[7], ticks[..8].iter().sum())
 }
 
-/// Runs the plan; its only step that measures.
+/// Runs the plan. Returns its only measured step.
 fn point_query(desk: &Desk, plan: &str, wait: Wait) -> StepFindings {
     desk.write("p.toml", plan);
     desk.ended(&mut wait.client(desk, &["run", "p.toml"])).expect_ok();
@@ -249,13 +252,14 @@ fn of<'a>(step: &'a StepFindings, name: &str) -> &'a VariantStep {
     step.variants.iter().find(|variant| variant.variant == name).unwrap()
 }
 
-/// CPU of the server for one operation: mean over the blocks.
+/// The server's CPU time per operation, as the mean over the blocks.
 fn cpu_us(variant: &VariantStep) -> f64 {
     let blocks: Vec<f64> = variant.runs.iter().map(|run| run.cost.server_cpu_us.unwrap()).collect();
     blocks.iter().sum::<f64>() / blocks.len() as f64
 }
 
-/// Of CPU per operation, user and kernel together, and of all that is no work.
+/// The factor of CPU time per operation, user and kernel together, and the factor of the remaining
+/// time.
 fn factors(cost_breakdown: &CostBreakdown) -> (f64, f64) {
     let of = |causes: [Cause; 2]| -> f64 {
         cost_breakdown
@@ -268,7 +272,8 @@ fn factors(cost_breakdown: &CostBreakdown) -> (f64, f64) {
     (of([Cause::CpuUser, Cause::CpuKernel]), of([Cause::IoWait, Cause::Idle]))
 }
 
-/// What a failed test shows of each variant; last what its server says of itself.
+/// The figures that a failed test prints for each variant. The last one is the server's own
+/// account.
 fn account(desk: &Desk, step: &StepFindings) -> String {
     let line = |variant: &VariantStep| {
         let name = &variant.variant;
@@ -283,14 +288,14 @@ fn account(desk: &Desk, step: &StepFindings) -> String {
     step.variants.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// These tests run one at a time.
+/// Makes these tests run one at a time.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `dbdyno ARGS`, which gets a CPU before any ordinary program of this machine does, where that is
-/// allowed (root): what others do at the same time is no difference between servers.
+/// `dbdyno ARGS` with real-time priority where that is allowed (root). Other programs' load then
+/// makes no difference between servers.
 fn urgent(desk: &Desk, args: &[&str]) -> Command {
     static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| {
         Command::new("chrt").args(["-f", "1", "true"]).status().is_ok_and(|status| status.success())
@@ -308,8 +313,8 @@ fn urgent(desk: &Desk, args: &[&str]) -> Command {
 struct Server(Child);
 
 impl Server {
-    /// With its variant of a plan. What dbdyno asks in text (settings, status, tables) is answered
-    /// at once.
+    /// Starts the server and returns it with its variant for a plan. The server answers text
+    /// queries (settings, status, tables) at once.
     fn start(desk: &Desk, programmed: &Programmed, wait: Wait) -> (Self, String) {
         let name = programmed.name;
         let socket = desk.path(name);

@@ -1,5 +1,5 @@
-//! What a known-answer server says of itself, by its own clocks, and what the tool reports of it
-//! that cannot be so.
+//! Reads a known-answer server's own account, measured with its own clocks, and finds the reported
+//! figures that disagree with it.
 
 use dbdyno_analyse::VariantStep;
 use serde_json::Value;
@@ -7,22 +7,22 @@ use serde_json::Value;
 use crate::support::Desk;
 use crate::truth::{cpu_us, expect};
 
-/// Of the statements that a server answered by its program.
+/// The server's account of the statements that it answered by its program.
 #[derive(Debug)]
 pub(crate) struct OwnAccount {
     count: u64,
-    /// CPU time burnt for one, by the clock of the server's thread.
+    /// Mean CPU time used for one statement, by the clock of the server's thread.
     burnt_us: f64,
-    /// From reading one to having written its answer: mean.
+    /// Mean time from reading a statement to having written its answer.
     took_us: f64,
-    /// By how much that was longer than programmed: mean.
+    /// Mean time by which that was longer than programmed.
     late_us: f64,
-    /// Of the slowest one, from reading it to having written its answer.
+    /// Longest time from reading a statement to having written its answer.
     pub(crate) longest_us: u64,
 }
 
 impl OwnAccount {
-    /// Of the server `name`, which has ended.
+    /// Reads the account of the server `name`, which must have ended.
     pub(crate) fn of(desk: &Desk, name: &str) -> Self {
         let text = std::fs::read_to_string(desk.path(&format!("{name}.json"))).unwrap();
         let reported: Value = serde_json::from_str(&text).unwrap();
@@ -36,18 +36,18 @@ impl OwnAccount {
         }
     }
 
-    /// By more than the tolerance of the strict test allows in all.
+    /// Whether the server was late by more than the strict test's tolerances allow in total.
     pub(crate) fn is_late(&self) -> bool {
         self.late_us > 0.001 * self.took_us
     }
 
-    /// All that is reported about a variant and not what its server says, which was asked
-    /// `operations` times in all.
+    /// The figures reported about a variant that disagree with its server's account. The server
+    /// must have answered `operations` statements.
     ///
-    /// An operation takes the client as long as the server, and its own time on top: on a machine
-    /// that is held up no less than 0, and in most blocks no more than three times what servers are
-    /// late there, `late_us` (as long for sending as for receiving, each as a server). A single
-    /// hold-up of the client, which no server sees, may fill one block.
+    /// The client sees the server's time for each operation, plus its own time. The client's own
+    /// time is never below 0. In most blocks it is at most three times `late_us`, the servers' mean
+    /// lateness, because sending and receiving may each be as late as a server. A single delay of
+    /// the client, which no server sees, may affect one block.
     pub(crate) fn false_in(&self, reported: &VariantStep, operations: u64, late_us: f64) -> Vec<String> {
         let name = &reported.variant;
         let mut wrong = Vec::new();
@@ -71,7 +71,7 @@ impl OwnAccount {
     }
 }
 
-/// By how much the servers `names` were late with a statement: mean.
+/// The mean lateness of the servers `names` per statement.
 pub(crate) fn late_us<'a>(desk: &Desk, names: impl IntoIterator<Item = &'a str>) -> f64 {
     let late: Vec<f64> = names.into_iter().map(|name| OwnAccount::of(desk, name).late_us).collect();
     late.iter().sum::<f64>() / late.len() as f64

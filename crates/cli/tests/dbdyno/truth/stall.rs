@@ -1,5 +1,5 @@
-//! The stall of one second: what a closed loop hides of it and an open loop shows, through the
-//! whole tool.
+//! Tests a stall of one second through the whole tool. A closed loop hides it, and an open loop
+//! shows it.
 
 use std::process::Stdio;
 
@@ -13,26 +13,26 @@ use crate::truth::server_counts::OwnAccount;
 use crate::truth::waits::{WAITS, Wait};
 use crate::truth::{turn, urgent};
 
-/// Answers take 1 ms, and once in this time nothing is served for a second.
+/// Time between two stalls. An answer takes 1 ms, but during a stall the server answers nothing for
+/// a second.
 const PERIOD_SECONDS: f64 = 1.4;
-/// Operations a second of the open loop, over so many connections: few, so that what has waited is
-/// done long before the next stall on a slow machine too.
+/// Operations per second in the open loop, over all connections. The rate is so low that even on a
+/// slow machine the operations that waited are done long before the next stall.
 const RATE: f64 = 100.0;
 const CONNECTIONS: f64 = 4.0;
-/// One of so many runs must report what is true: a hold-up of a tenth of a second after any of a
-/// run's five stalls spoils it, and a tool that is wrong is wrong in all.
+/// Number of runs, of which one must report the truth. A delay of a tenth of a second after any of
+/// a run's five stalls spoils that run, but a faulty tool is wrong in all of them.
 const ATTEMPTS: usize = 8;
 
-/// What a run reports of its queries.
+/// A run's report about its queries.
 struct Stalled {
     found: KindResult,
     report: String,
-    /// Of any query, by the server's clock.
+    /// Longest time of any query, by the server's clock.
     longest_us: u64,
 }
 
-/// Starts the server and runs a step of `options` against it. `Err` says why the run is good for
-/// nothing.
+/// Starts the server and runs a step with `options` against it. `Err` says why the run is unusable.
 fn stalled(options: &str, wait: Wait) -> Result<Stalled, String> {
     let desk = Desk::new();
     let socket = desk.path("answers");
@@ -74,7 +74,7 @@ fn stalled(options: &str, wait: Wait) -> Result<Stalled, String> {
     Ok(Stalled { found: run.kinds[0].clone(), report: report.expect_ok().out.clone(), longest_us })
 }
 
-/// Whether the report shows this time, in three figures.
+/// Whether the report shows this time with one of three precisions.
 fn shows(report: &str, us: u64) -> bool {
     let ms = us as f64 / 1e3;
     [format!("{ms:.2} ms"), format!("{ms:.1} ms"), format!("{ms:.0} ms")]
@@ -82,8 +82,8 @@ fn shows(report: &str, us: u64) -> bool {
         .any(|text| report.contains(text))
 }
 
-/// Makes the run again where something is `wrong` with what it reports: a hold-up in addition to
-/// the stall is not what was asked.
+/// Repeats the run while its report is `wrong`, because a delay in addition to the stall spoils a
+/// run.
 fn expect_once(options: &str, wrong: impl Fn(&Stalled) -> Vec<String>) {
     let _turn = turn();
     WAITS.into_iter().for_each(|wait| expect_once_of(wait, options, &wrong));
@@ -104,8 +104,8 @@ fn expect_once_of(wait: Wait, options: &str, wrong: impl Fn(&Stalled) -> Vec<Str
     }
 }
 
-/// Of a closed loop one operation in each period meets the stall: its 95th percentile is that of
-/// all others.
+/// In a closed loop only one operation per period meets the stall, so the 95th percentile is that
+/// of the other operations.
 #[test]
 #[ignore = "in cargo xtask test --all: clocks"]
 fn acceptance_check_6_a_closed_loop_hides_the_stall() {
@@ -113,7 +113,7 @@ fn acceptance_check_6_a_closed_loop_hides_the_stall() {
         let (service, response) = (&found.service, &found.response);
         let mut wrong = not_hidden(service);
         wrong.extend((service.p95_us != response.p95_us).then(|| "two clocks".to_owned()));
-        // What holds up the server in addition to its stall is in its own account too.
+        // Delays of the server in addition to its stall are in the server's own account too.
         let is_met = (990_000..longest_us + 200_000).contains(&service.max_us);
         wrong.extend((!is_met).then(|| format!("longest {} us", service.max_us)));
         wrong.extend((!shows(report, service.p95_us)).then(|| "p95 is not in the report".to_owned()));
@@ -121,24 +121,25 @@ fn acceptance_check_6_a_closed_loop_hides_the_stall() {
     });
 }
 
-/// What is not about 1.1 ms: half of the answers come at once after their millisecond, and where
-/// others use the machine too the slowest twentieth of them some milliseconds later, which is
-/// nothing compared with a second.
+/// The percentiles that are not near 1.1 ms. Half of the answers come right after their
+/// millisecond. Where other programs use the machine, the slowest twentieth may be some
+/// milliseconds later, which is little compared with a second.
 fn not_hidden(service: &Latency) -> Vec<String> {
     let bounds = [("p50", service.p50_us, 1_000..1_500), ("p95", service.p95_us, 1_000..20_000)];
     let outside = bounds.into_iter().filter(|(_, us, bounds)| !bounds.contains(us));
     outside.map(|(name, us, _)| format!("{name} of service {us} us, not about 1.1 ms")).collect()
 }
 
-/// What is due while nothing is served waits, and what comes after waits for that. An operation
-/// that is due t seconds after the stall's begin is answered when the stall is over and the rate ×
-/// t before it are done, each connection its part of them: 1 - t × (1 - rate × service ÷
-/// connections) seconds later. The slowest twentieth of the operations of a period are those of its
-/// first twentieth after the begin, so the percentile is 1 - 0.05 × period × (1 - rate × service ÷
-/// connections) seconds: 0.93 s for a stall in 1.4 s and four connections. (In the original's
-/// demonstration one thread had a stall in 4 s, for which it is 0.90 s; it was 0.943 s, the edge of
-/// a bucket, over the operations that were answered before the end.) The service times show nothing
-/// of it.
+/// Operations that are due during the stall wait for its end, and later ones wait for those. An
+/// operation that is due t seconds after the stall's begin is answered once the stall is over and
+/// the rate × t operations before it are done, with an equal share for each connection. Its
+/// response time is therefore 1 - t × (1 - rate × service ÷ connections) seconds. In each period
+/// the slowest twentieth of the operations are those in the first twentieth of the period. The 95th
+/// percentile is therefore 1 - 0.05 × period × (1 - rate × service ÷ connections) seconds, which is
+/// 0.93 s for one stall per 1.4 s and four connections. (The original's demonstration had one
+/// thread and one stall per 4 s, for which the formula gives 0.90 s. It measured 0.943 s, a
+/// bucket's edge, over the operations that were answered before the end.) The service times do not
+/// show the stall.
 #[test]
 #[ignore = "in cargo xtask test --all: clocks"]
 fn acceptance_check_6_an_open_loop_shows_the_stall() {

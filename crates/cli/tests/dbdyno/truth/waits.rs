@@ -1,4 +1,4 @@
-//! A client that spins against one that sleeps: both report the same truth.
+//! Compares a client that spins with a client that sleeps. Both must report the same truth.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use crate::truth::{
     Attempt, Programmed, Server, of, on_a_machine_of_its_own, point_query, turn, urgent, workload,
 };
 
-/// How the client waits for answers.
+/// The way in which the client waits for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     Sleep,
@@ -21,15 +21,16 @@ pub(crate) enum Wait {
 
 pub(crate) const WAITS: [Wait; 2] = [Wait::Sleep, Wait::Spin];
 
-/// CPUs that this process may use.
+/// The CPUs that this process may use.
 static CPUS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
     (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap()).map(|cpu| cpu.to_string()).collect()
 });
 
 impl Wait {
-    /// The table `[host]` of a plan with these `keys`. The last CPU is the spinning client's, also
-    /// where it is the only one: the plan does not say where servers by address run.
+    /// The `[host]` table for a plan, with these `keys`. The spinning client gets the last CPU,
+    /// even if it is the only one, because the plan does not say on which CPUs a server at an
+    /// address runs.
     pub(crate) fn host(self, keys: &str) -> String {
         let wait = match self {
             Self::Sleep => String::new(),
@@ -40,7 +41,8 @@ impl Wait {
         format!("[host]\n{keys}{wait}")
     }
 
-    /// Options of a server that leaves the spinning client its CPU, where there are two.
+    /// Options for a server that leaves the last CPU to the spinning client, where there are at
+    /// least two CPUs.
     pub(crate) fn server(self) -> Vec<String> {
         match (self, CPUS.split_last()) {
             (Self::Spin, Some((_, others @ [_, ..]))) => vec!["--cpus".to_owned(), others.join(",")],
@@ -48,8 +50,8 @@ impl Wait {
         }
     }
 
-    /// `dbdyno ARGS` for the client. One that spins is not put before all other programs: they
-    /// would get no CPU where it runs.
+    /// `dbdyno ARGS` for the client. A spinning client gets no real-time priority, because other
+    /// programs would then get no time on its CPU.
     pub(crate) fn client(self, desk: &Desk, args: &[&str]) -> std::process::Command {
         match self {
             Self::Sleep => urgent(desk, args),
@@ -58,8 +60,8 @@ impl Wait {
     }
 }
 
-/// Below saturation a rate does not depend on how the client waits, and a comparison says of which
-/// kind each was.
+/// Below saturation a rate does not depend on how the client waits. The comparison says how each
+/// client waited.
 #[test]
 #[ignore = "in cargo xtask test --all: clocks"]
 fn a_sleeping_and_a_spinning_client_have_the_same_rates() {
@@ -108,7 +110,7 @@ fn a_sleeping_and_a_spinning_client_have_the_same_rates() {
 }
 
 impl Wait {
-    /// The same CPU for a client that sleeps, so that nothing else differs.
+    /// Pins a sleeping client to the same CPU, so that nothing else differs.
     fn own_cpu(self) -> String {
         match self {
             Self::Sleep => format!("client_cpus = \"{}\"\n", CPUS.last().unwrap()),
@@ -117,8 +119,8 @@ impl Wait {
     }
 }
 
-/// A thread that is always on its CPU has time to spare while it finds nothing, and the sampler
-/// keeps its seconds on the same CPU.
+/// A thread that always occupies its CPU still has time to spare while it polls without result. The
+/// sampler on the same CPU must keep its interval of one second.
 #[test]
 #[ignore = "in cargo xtask test --all: clocks"]
 fn a_spinning_client_with_nothing_to_do_is_not_called_busy() {
@@ -143,7 +145,7 @@ fn a_spinning_client_with_nothing_to_do_is_not_called_busy() {
     });
 }
 
-/// All that is reported about the client, and the server's CPU, and is not true.
+/// The untrue statements in the report about the client and the server's CPU time.
 fn idle_wrong(step: &StepFindings) -> Vec<String> {
     let reported = of(step, "one");
     let cost = &reported.runs[0].cost;
@@ -151,7 +153,7 @@ fn idle_wrong(step: &StepFindings) -> Vec<String> {
     let busiest = cost.busiest_load_thread_share.unwrap();
     let mut wrong = Vec::new();
     wrong.extend((polling < 0.9).then(|| format!("polling is {polling} of the load thread's CPU")));
-    // Without the time in which other programs held its CPU.
+    // The time in which other programs had the thread's CPU does not count.
     let at_work = busiest - cost.load_thread_wait_share.unwrap();
     wrong.extend((at_work > 0.5).then(|| format!("the load thread was at work in {at_work} of the time")));
     let client_us = cost.client_cpu_us.unwrap();
@@ -159,7 +161,7 @@ fn idle_wrong(step: &StepFindings) -> Vec<String> {
     wrong
 }
 
-/// By how much the sampler that waits for no disk and no server woke too late, at worst.
+/// The longest time by which the sampler that waits for no disk and no server woke too late.
 fn latest_sample_us(desk: &Desk) -> i64 {
     let run = Run::open(&desk.run_dir()).unwrap();
     let steps = run.cells.iter().flat_map(|cell| &cell.steps);
