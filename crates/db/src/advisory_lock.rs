@@ -1,4 +1,4 @@
-//! An advisory lock on a database. A separate connection keeps it as long as someone uses the
+//! An advisory lock on a database. A separate connection owns it as long as a run uses the
 //! database.
 
 use std::time::{Duration, Instant};

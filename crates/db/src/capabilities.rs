@@ -109,8 +109,9 @@ pub struct Capabilities {
     /// Whether several connections can write at the same time. Otherwise they only wait for each
     /// other.
     pub parallel_writers: bool,
-    /// Whether rows lie apart from all indexes in the order in which they arrived, as in a heap. If
-    /// several connections fill one table, its rows are then not in the order of their ids.
+    /// Whether rows are stored apart from all indexes, in the order in which they arrived, as in a
+    /// heap. If several connections fill one table, its rows are then not in the order of their
+    /// ids.
     pub keeps_arrival_order: bool,
     /// Whether the server keeps a binary log that dbdyno may drop between steps, because dbdyno
     /// owns the server.

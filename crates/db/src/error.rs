@@ -1,6 +1,6 @@
 //! Database errors, sorted into the four classes that decide what happens next. A [`WireFault`] is
-//! a failure inside a protocol's code, before it is reported with its place and statement. Messages
-//! quote only the start of a statement and of what a server says.
+//! a failure inside a protocol's code, before it is reported with its statement and address.
+//! Messages quote only the start of a statement and of a server's text.
 
 use std::fmt::{Debug, Display};
 use std::io;
@@ -61,8 +61,8 @@ pub(crate) enum WireFault<S> {
     Server(S),
 }
 
-/// An error that a server reports while the session continues, or a request that the client cannot
-/// fulfil.
+/// An error that a server reports while the session continues, or an error for a request that the
+/// client cannot fulfil.
 pub(crate) trait ServerFault: Debug + Display {
     /// The class for the operation that failed.
     fn class(&self) -> Class;
@@ -130,8 +130,8 @@ impl<S> From<TlsFault> for WireFault<S> {
     }
 }
 
-/// Number of bytes at the start of a text that are read for an excerpt. 60 characters never take
-/// more.
+/// Number of bytes at the start of a text that are read for an excerpt, because 60 characters never
+/// need more.
 const LOOKED_AT_BYTES: usize = 240;
 
 /// Returns at most 60 characters and stops before the first quote, because `CREATE USER ...
@@ -151,8 +151,8 @@ pub(crate) fn excerpt(sql: &[u8]) -> String {
 /// read in full.
 const LONGEST_SERVER_TEXT: usize = 500;
 
-/// The start of a server's text, in one line, without control characters that a terminal would
-/// obey.
+/// The start of a server's text, in one line. Control characters are escaped, because a terminal
+/// would act on them.
 pub(crate) fn server_text(text: &[u8]) -> String {
     // No character takes more than four bytes.
     let looked_at = &text[..text.len().min(4 * LONGEST_SERVER_TEXT)];

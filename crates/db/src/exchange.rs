@@ -56,7 +56,7 @@ pub(crate) struct Exchange {
     /// User and address, for messages.
     pub(crate) place: String,
     state: ExchangeState,
-    /// The list that has this connection for as long as it lasts, and the connection's entry.
+    /// The list of open connections that contains this connection, and the connection's ticket.
     entered: Option<(OpenConnections, Ticket)>,
     /// Time limit for a statement outside a step. A session begins with the limit for small
     /// queries.
@@ -73,14 +73,14 @@ enum ExchangeState {
 }
 
 impl Exchange {
-    /// Makes an exchange for a connection that no list has.
+    /// Makes an exchange for a connection that is on no list.
     #[cfg(test)]
     pub(crate) fn new(place: String) -> Self {
         Self { place, state: ExchangeState::Idle, entered: None, limit: Some(TimeLimits::default().answer) }
     }
 
-    /// Makes an exchange for a connection whose statements can be cancelled. The settings' list of
-    /// open connections has the connection until it ends.
+    /// Makes an exchange for a connection whose statements can be cancelled. The connection is on
+    /// the settings' list of open connections until it ends.
     pub(crate) fn entered(place: String, connection_settings: &ConnectionSettings, ticket: Ticket) -> Self {
         connection_settings.open_connections.enter(ticket);
         let entered = Some((connection_settings.open_connections.clone(), ticket));
@@ -106,8 +106,8 @@ impl Exchange {
         self.state != ExchangeState::Idle
     }
 
-    /// Marks an exchange as ended, unless the connection is lost, and reports a fault with
-    /// statement and place.
+    /// Marks an exchange as ended, unless the connection is lost. A fault is reported with the
+    /// statement and the address.
     pub(crate) fn end<T, S: ServerFault>(
         &mut self,
         outcome: Result<T, WireFault<S>>,

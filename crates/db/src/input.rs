@@ -61,9 +61,9 @@ impl Input {
 
     /// Performs one read into the free space.
     ///
-    /// This function and its callers are poll functions instead of futures. A load client comes
-    /// through here twice for each statement, once to find nothing and once to find the answer, and
-    /// each future on the way would cost time.
+    /// This function and its callers are poll functions instead of futures. A load client calls it
+    /// twice for each statement: the first call finds nothing, and the second finds the answer.
+    /// Each future in the call chain would cost time.
     #[inline(always)]
     pub(crate) fn poll_fill<S: AsyncRead + Unpin, W>(
         &mut self,

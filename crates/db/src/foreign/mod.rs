@@ -53,14 +53,15 @@ pub(crate) struct Identification<'a> {
     pub(crate) driver: &'static str,
     /// The product whose protocol the server speaks, for people.
     pub(crate) protocol: &'static str,
-    /// The server's version at login and other texts about itself, with the most telling one first.
+    /// The server's version at login and other texts about itself, with the most informative one
+    /// first.
     pub(crate) said: &'a [&'a str],
     /// Values of settings, and of functions without arguments, by their names.
     pub(crate) has: &'a Texts,
     /// The product's name, and its version as text and as numbers. This is set where everything
     /// that the server says about itself points to that product.
     pub(crate) own: Option<(&'static str, &'a str, [u32; 3])>,
-    /// Whether the connection's number differs from the one at login. Then a proxy or pooler passes
+    /// Whether the connection's number differs from the one at login. A proxy or pooler then passes
     /// statements on.
     pub(crate) through_another: bool,
 }

@@ -199,8 +199,8 @@ impl Capabilities {
         self.lacks().all(|name| name != PREPARED)
     }
 
-    /// Adapts the capabilities to a server that lacks this feature, as another process has found
-    /// out.
+    /// Adapts the capabilities to a server that lacks this feature. Another process has probed the
+    /// server.
     pub fn do_without(&mut self, missing: &str) {
         if missing == ENGINE {
             self.engine = None;

@@ -44,7 +44,7 @@ pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result
     let (der, kind, octets) = checked(pem).map_err(wrong)?;
     let mut secret = password.as_bytes().to_vec();
     secret.push(0);
-    // The 1 is added because the codec counts one octet less when the modulus' top byte is 1.
+    // The 1 is added because the codec counts one octet less when the modulus's top byte is 1.
     if secret.len() + OAEP + 1 > octets {
         return Err(wrong(format!("the password is too long for a key of {octets} bytes")));
     }

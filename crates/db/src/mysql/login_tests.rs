@@ -319,7 +319,7 @@ async fn a_switch_uses_the_new_plugin_and_the_new_nonce() {
 }
 
 #[tokio::test]
-async fn a_clear_password_never_goes_over_tcp() {
+async fn a_plaintext_password_is_never_sent_over_tcp() {
     let script = [switch_to("mysql_clear_password"), ok(0)];
     let (agreed, received) = played(&socket("secret"), "caching_sha2_password", &script).await;
     agreed.expect("a login");
@@ -329,7 +329,7 @@ async fn a_clear_password_never_goes_over_tcp() {
 }
 
 #[tokio::test]
-async fn what_is_not_spoken_is_refused_with_a_reason() {
+async fn unsupported_plugins_are_refused_with_a_reason() {
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[vec![0xfe]]).await;
     insta::assert_snapshot!(reported(outcome), @"Fatal: the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; set the password again");
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[switch_to("dialog")]).await;
@@ -410,7 +410,7 @@ fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
 }
 
 #[test]
-fn good_logins_go_well_in_any_pieces_and_end_when_they_are_cut() {
+fn good_logins_succeed_in_any_pieces_and_fail_when_they_are_cut() {
     for (number, login) in good_logins().iter().enumerate() {
         for piece in [1, 2, 3, 7, usize::MAX] {
             let outcome = outcome(login, &[piece]);

@@ -11,8 +11,8 @@ use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 /// The largest payload of one packet.
 const FULL: usize = 0xff_ffff;
 
-/// The most memory that the client may reserve for data that is only announced, which is its input
-/// buffer.
+/// Highest number of bytes for which the client may reserve memory when data is only announced. It
+/// limits the free space in the input buffer.
 const ROOM: usize = 1 << 20;
 
 type Row = Vec<Option<Vec<u8>>>;
@@ -244,8 +244,8 @@ pub(super) fn preparation(form: Form) -> Vec<u8> {
     framed(&payloads, 1)
 }
 
-/// What the client makes of `bytes` as the answer to each kind of statement, and the most memory
-/// that it reserved for them.
+/// Returns the results with `bytes` as the answer to each kind of statement, and the largest buffer
+/// that the client offered to a read.
 fn outcomes(form: Form, bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
     block_on(async {
         let mut widest = 0;
@@ -383,7 +383,7 @@ fn rows_are_kept_up_to_8_mib_with_what_they_take_in_memory() {
 }
 
 #[test]
-fn claimed_lengths_are_neither_believed_nor_paid_for() {
+fn claimed_lengths_are_not_trusted_and_reserve_no_memory() {
     let answers: &[&[u8]] = &[
         b"\xff\xff\xff\x01",                                         // a full packet that never comes
         b"\xff\xff\xff\x01\x01",                                     // a control packet of 16 MiB

@@ -307,7 +307,7 @@ fn checkpoint_age(report: &str) -> Option<i64> {
     Some(now - number_after(report, "Last checkpoint at")?)
 }
 
-/// Returns the number after `label`, which stands at the start of a line.
+/// Returns the number after `label`, which is at the start of a line.
 fn number_after(report: &str, label: &str) -> Option<i64> {
     let rest = report.lines().find_map(|line| line.strip_prefix(label))?.trim_start();
     let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -239,8 +239,8 @@ pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 /// Bytes in a packet header: three for the length, one for the sequence number.
 pub(super) const HEADER: usize = 4;
 
-/// A message under construction. The place for the header is reserved from the start, so that no
-/// byte has to be moved later in a message of one packet.
+/// A message under construction. Space for the header is reserved from the start, so that no byte
+/// has to be moved later in a message of one packet.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Vec<u8>,

@@ -93,7 +93,7 @@ async fn the_start_names_user_database_and_encoding() {
 }
 
 #[tokio::test]
-async fn a_clear_password_never_goes_over_tcp() {
+async fn a_plaintext_password_is_never_sent_over_tcp() {
     let script = [asks(CLEARTEXT, b""), admitted()];
     let (agreed, received) = played(&socket("secret"), &script).await;
     agreed.expect("a login");
@@ -144,7 +144,7 @@ async fn a_server_that_admits_in_the_middle_of_scram_is_not_believed() {
 }
 
 #[tokio::test]
-async fn what_is_not_spoken_is_refused_with_a_reason() {
+async fn unsupported_methods_are_refused_with_a_reason() {
     let (outcome, _) = played(&tcp("secret"), &[asks(7, b"")]).await;
     insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants authentication by GSSAPI, which dbdyno does not speak; set the method scram-sha-256 for this user in pg_hba.conf");
     let (outcome, _) = played(&tcp("secret"), &[asks(SASL, b"OAUTHBEARER\0\0")]).await;
@@ -246,7 +246,7 @@ fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
 }
 
 #[test]
-fn good_logins_go_well_in_any_pieces_and_end_when_they_are_cut() {
+fn good_logins_succeed_in_any_pieces_and_fail_when_they_are_cut() {
     for (number, login) in good_logins().iter().enumerate() {
         for piece in [1, 2, 3, 7, usize::MAX] {
             let outcome = outcome(login, &[piece]);

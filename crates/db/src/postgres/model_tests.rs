@@ -8,8 +8,8 @@ use super::*;
 use crate::Class;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
-/// The most memory that the client may reserve for data that is only announced, which is its input
-/// buffer.
+/// Highest number of bytes for which the client may reserve memory when data is only announced. It
+/// limits the free space in the input buffer.
 const ROOM: usize = 1 << 20;
 
 type Row = Vec<Option<Vec<u8>>>;
@@ -236,8 +236,8 @@ pub(super) fn preparation() -> Vec<u8> {
     [message(b'1', b""), message(b't', b"\0\x01\0\0\0\x14"), description(1), ready()].concat()
 }
 
-/// What the client makes of `bytes` as the answer to each kind of statement, and the most memory
-/// that it reserved for them.
+/// Returns the results with `bytes` as the answer to each kind of statement, and the largest buffer
+/// that the client offered to a read.
 fn outcomes(bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
     block_on(async {
         let mut widest = 0;
@@ -356,7 +356,7 @@ fn rows_are_kept_up_to_8_mib_with_what_they_take_in_memory() {
 }
 
 #[test]
-fn of_a_long_error_the_beginning_is_kept_and_the_session_goes_on() {
+fn the_beginning_of_a_long_error_is_kept_and_the_session_goes_on() {
     let long = error("22P02", &"9".repeat(5 << 20));
     let answer = [long, ready()].concat();
     block_on(async {
@@ -371,7 +371,7 @@ fn of_a_long_error_the_beginning_is_kept_and_the_session_goes_on() {
 }
 
 #[test]
-fn claimed_lengths_are_neither_believed_nor_paid_for() {
+fn claimed_lengths_are_not_trusted_and_reserve_no_memory() {
     let answers: &[&[u8]] = &[
         b"D\x3f\xff\xff\xff", // a row of 1 GiB that never comes
         b"D\x40\0\0\x01",     // more than 1 GiB

@@ -116,7 +116,7 @@ async fn bytes_ahead_of_tls_and_other_answers_are_refused() {
 }
 
 #[tokio::test]
-async fn a_unix_socket_with_tls_is_refused_and_with_preferred_tls_is_in_clear() {
+async fn a_unix_socket_with_tls_is_refused_and_with_preferred_tls_is_in_plaintext() {
     let desk = Desk::new(Flaw::None, false).await;
     let socket = LoginOptions::socket("/nonesuch/.s.PGSQL.5432", "bench");
     let reported = async |mode| {
@@ -139,7 +139,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
 }
 
 #[tokio::test]
-async fn a_clear_password_goes_only_over_tls_that_is_demanded() {
+async fn a_plaintext_password_is_sent_only_over_required_tls() {
     let desk = Desk::new(Flaw::None, false).await;
     let script = [asks(3, b""), admitted()];
     let (_, heard) = served(&desk, &options(&desk, TlsMode::Require), b"S", &script).await;

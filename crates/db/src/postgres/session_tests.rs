@@ -264,7 +264,7 @@ async fn a_copy_that_is_refused_early_is_not_sent_to_its_end() {
 }
 
 #[tokio::test]
-async fn what_is_no_copy_in_is_refused_and_the_session_goes_on() {
+async fn statements_that_do_not_copy_in_are_refused_and_the_session_goes_on() {
     let (mut session, mut server) = answered(&one_row(), false).await;
     let reported = session.copy_in("SELECT 1", ["1\n"]).await.expect_err("no copy");
     assert_eq!((reported.class, reported.code.as_str()), (Class::Refused, "copy"));
@@ -300,7 +300,7 @@ async fn an_abandoned_statement_makes_the_session_unusable() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_unasked_is_distinguished_from_a_stray_answer() {
+async fn unsolicited_messages_are_distinguished_from_a_stray_answer() {
     let unasked = [parameter("TimeZone", "UTC"), notice("n")].concat();
     for end in 0..=unasked.len() {
         let (mut session, mut server) = answered(&[one_row(), unasked[..end].to_vec()].concat(), false).await;

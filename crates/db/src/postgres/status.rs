@@ -309,7 +309,7 @@ impl UpkeepWork<'_, Postgres> {
         Ok(())
     }
 
-    /// Records the deleted rows that still lie in the tables, as the server estimates them.
+    /// Records the number of deleted rows that are still in the tables, as the server estimates it.
     async fn dead_rows(&mut self, tables: &[String], when: &str) -> Result<()> {
         let names: Vec<String> = tables.iter().map(|table| literal(table)).collect();
         let sql = format!(

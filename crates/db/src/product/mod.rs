@@ -117,7 +117,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     /// Likewise, the statements that execute a query and report counts per operator, and each
     /// answer's form.
     const ANALYZE: &'static [(&'static str, &'static str)] = &[];
-    /// Whether a server consists of its first process and that process' children.
+    /// Whether a server consists of its first process and that process's children.
     const IS_PROCESS_TREE: bool = false;
     /// Statement that keeps the server from closing an idle session.
     const STAY_WHILE_IDLE: Option<&'static str> = None;
@@ -335,7 +335,8 @@ pub(crate) struct Locks {
     /// Query for a text that identifies the server. It is the same through each of the server's
     /// addresses.
     pub(crate) server: &'static str,
-    /// Statement that takes the lock and returns 1, or does not wait for it.
+    /// Statement that takes the lock if it is free. It returns 1 if it took the lock, and never
+    /// waits.
     pub(crate) take: String,
     /// Query that returns 1 as long as this connection has the lock.
     pub(crate) is_kept: String,
@@ -430,7 +431,7 @@ const WORD: &str = "dbdyno";
 pub(crate) enum Answering {
     /// The server that accepted the login.
     Itself,
-    /// A server that has another number for the connection. A proxy or pooler lies between, and it
+    /// A server that has another number for the connection. A proxy or pooler is in between, and it
     /// may send each statement over a different connection to the server.
     Another,
     /// Something that does not return [`WORD`], and so does not answer SQL.

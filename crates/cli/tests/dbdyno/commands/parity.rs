@@ -17,7 +17,7 @@ fn section(text: &str) -> &str {
 }
 
 #[test]
-fn a_plan_shows_how_its_variants_would_be_set() {
+fn a_plan_shows_its_variants_predicted_settings() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(""));
     let ended = desk.dbdyno(&["plan", "p.toml"]);
@@ -38,7 +38,7 @@ fn a_plan_shows_how_its_variants_would_be_set() {
 }
 
 #[test]
-fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
+fn a_plan_that_refuses_differences_names_the_remedy_and_declared_differences_run() {
     let desk = Desk::new();
     desk.write("p.toml", &plan("parity = \"refuse\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
@@ -81,7 +81,7 @@ fn a_run_warns_before_it_begins_and_its_report_says_what_differs() {
 }
 
 #[test]
-fn parity_that_is_off_says_nothing() {
+fn parity_off_reports_nothing() {
     let desk = Desk::new();
     desk.write("p.toml", &plan("parity = \"off\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
@@ -90,7 +90,7 @@ fn parity_that_is_off_says_nothing() {
 }
 
 #[test]
-fn a_class_that_there_is_not_is_refused_with_those_there_are() {
+fn an_unknown_class_is_refused_with_the_list_of_classes() {
     let desk = Desk::new();
     desk.write("p.toml", &plan("differs = [\"doublewrite\"]"));
     for command in ["run", "plan"] {

@@ -58,7 +58,7 @@ fn partitions_are_refused_where_a_database_has_none() {
 /// Almost none of a hundred million transactions per second is sent in time. Counting the skipped
 /// ones one by one would take minutes.
 #[test]
-fn what_is_skipped_of_a_rate_that_nobody_keeps_is_counted_at_once() {
+fn transactions_skipped_at_an_impossible_rate_are_counted_at_once() {
     let desk = Desk::new();
     let _server = listening(&desk, &["--protocol", "postgres", "--socket", "."]);
     desk.write("s.sql", "SELECT 1;\n");

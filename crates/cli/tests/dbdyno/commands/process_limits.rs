@@ -17,7 +17,7 @@ fn limited(desk: &Desk, limit: &str) -> Ended {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_an_error_and_no_signal() {
+fn a_file_size_limit_is_an_error_and_not_a_signal() {
     let desk = Desk::new();
     desk.write("p.toml", &short_plan(TWO_VARIANTS));
     for (blocks, file) in [(2, "manifest.json"), (100, "report.html")] {
@@ -34,7 +34,7 @@ fn a_limit_on_the_size_of_files_is_an_error_and_no_signal() {
 }
 
 #[test]
-fn too_few_open_files_are_named_with_the_limit() {
+fn too_low_a_limit_on_open_files_is_named() {
     let desk = Desk::new();
     desk.write("p.toml", &short_plan(TWO_VARIANTS));
     for limit in [8, 20, 60] {
@@ -50,7 +50,7 @@ fn too_few_open_files_are_named_with_the_limit() {
 }
 
 #[test]
-fn too_few_addresses_for_the_threads_are_named_with_the_limit() {
+fn too_low_a_limit_on_address_space_is_named() {
     let desk = Desk::new();
     let plan = short_plan(TWO_VARIANTS)
         .replace("connections = [1]", "connections = [1, 1000]")

@@ -20,7 +20,7 @@ fn refused(desk: &Desk, variant: &str, connections: u32) -> String {
 }
 
 #[test]
-fn more_connections_than_the_variants_own_config_lets_in_are_refused_with_who_says_so() {
+fn too_many_connections_for_the_variants_config_are_refused_with_the_source_of_the_limit() {
     let desk = Desk::new();
     desk.write("my.cnf", "[mysqld]\nmax-connections = 50\n");
     insta::assert_snapshot!(refused(&desk, "config = { max_connections = 500 }", 600), @"exit 2: error: variant a: the plan opens 603 connections, and the server would take 500 (max_connections, by max_connections = 500 of its config); raise it, or plan fewer connections");
@@ -52,7 +52,7 @@ fn an_option_that_is_not_for_the_product_at_an_address_is_refused_before_it_is_c
 }
 
 #[test]
-fn an_engine_that_the_build_does_not_seem_to_have_is_warned_of() {
+fn an_engine_that_the_build_seems_to_lack_gives_a_warning() {
     let desk = Desk::new();
     desk.fake_server("server", MARIADB);
     let warnings = |engine: &str| {
@@ -89,7 +89,7 @@ fn an_engine_that_the_build_does_not_seem_to_have_is_warned_of() {
 }
 
 #[test]
-fn a_margin_for_no_step_is_warned_of_by_plan_too() {
+fn a_margin_that_matches_no_step_gives_a_warning_in_plan_too() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, ""));
     let ended = desk.dbdyno(&["plan", "p.toml", "--set", "margins={ \"raed-*\" = 0.05 }"]);
@@ -97,14 +97,14 @@ fn a_margin_for_no_step_is_warned_of_by_plan_too() {
 }
 
 #[test]
-fn no_number_of_blocks_detects_nothing() {
+fn a_detectable_difference_of_0_percent_is_refused() {
     let desk = Desk::new();
     let ended = desk.dbdyno(&["plan", "--detect", "0"]);
     assert!(ended.expect_code(2).err.contains("write a percentage above 0 and below 100"), "{}", ended.err);
 }
 
 #[test]
-fn a_report_is_not_written_into_a_file_whose_ending_is_of_no_format() {
+fn a_report_file_with_an_unknown_extension_is_refused() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -131,7 +131,7 @@ fn both_refuse(desk: &Desk) -> String {
 }
 
 #[test]
-fn what_the_machine_lacks_is_refused_by_plan_too() {
+fn a_plan_that_needs_more_than_the_machine_has_is_refused_by_plan_too() {
     let desk = Desk::new();
     let with = |host: &str, rows: &str| {
         let text = plan(TWO_VARIANTS, "").replace("load_rows = 2000", &format!("load_rows = {rows}"));

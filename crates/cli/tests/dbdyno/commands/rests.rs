@@ -79,7 +79,7 @@ fn a_plan_counts_its_rests() {
 }
 
 #[test]
-fn ctrl_c_ends_a_rest_and_what_is_left_begins_without_one() {
+fn ctrl_c_ends_a_rest_and_the_resumed_run_begins_without_one() {
     const REST: Duration = Duration::from_secs(600);
     let desk = Desk::new();
     desk.write("p.toml", &resting_plan("10m", 1));

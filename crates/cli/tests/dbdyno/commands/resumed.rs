@@ -39,7 +39,7 @@ fn began_otherwise(dir: &Path, change: impl FnOnce(&mut Value)) -> String {
 }
 
 #[test]
-fn another_program_does_not_go_on_with_a_run_unless_it_is_asked_to_and_the_report_says_so() {
+fn another_build_resumes_a_run_only_on_request_and_the_report_says_so() {
     let desk = Desk::new();
     let dir = killed(&desk);
     let resume = |more: &[&str]| desk.dbdyno(&[&["run", "--resume", dir.to_str().unwrap()], more].concat());
@@ -141,7 +141,7 @@ fn a_machine_that_cannot_run_the_plan_any_more_is_reported_before_anything_is_wr
 }
 
 #[test]
-fn flags_of_a_run_that_goes_on_begin_no_other_run() {
+fn flags_for_a_resumed_run_start_no_new_run() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     for flag in ["--failed", "--anyway"] {
@@ -159,7 +159,7 @@ fn flags_of_a_run_that_goes_on_begin_no_other_run() {
 /// This is the state that `kill -9` leaves between the run's end and its report. An earlier end may
 /// have left an older report.
 #[test]
-fn a_run_that_is_over_gets_the_report_that_it_lacks() {
+fn a_completed_run_gets_its_missing_report() {
     let desk = Desk::new();
     desk.write("p.toml", &crate::commands::short_plan(TWO_VARIANTS));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -185,7 +185,7 @@ fn a_run_that_is_over_gets_the_report_that_it_lacks() {
 
 /// This is the state that `kill -9` leaves between a cell's end and the removal of its data.
 #[test]
-fn data_of_cells_that_have_ended_go_when_the_run_goes_on() {
+fn data_of_ended_cells_are_removed_when_the_run_is_resumed() {
     let desk = Desk::new();
     desk.write("p.toml", &crate::commands::short_plan(TWO_VARIANTS));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();

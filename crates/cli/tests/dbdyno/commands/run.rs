@@ -43,14 +43,14 @@ fn two_variants_in_two_blocks_leave_a_complete_run_and_its_reports() {
     the_layout_is_the_documented_one(&dir);
     all_cells_are_recorded_in_order_and_valid(&dir);
     every_format_is_made_from_the_records_alone(&desk, &dir);
-    another_base_turns_the_ratios_round(&desk, &dir);
+    another_base_inverts_the_ratios(&desk, &dir);
     let listed = desk.dbdyno(&["list", "runs"]);
     assert_eq!(desk.golden(&listed.out), "  runs/RUN  4 of 4 cells, complete\n");
     a_complete_run_has_nothing_to_resume(&desk, &dir);
 }
 
 #[test]
-fn a_plan_with_published_figures_writes_its_page_as_those_are() {
+fn a_plan_with_published_figures_gets_a_page_of_details() {
     let desk = Desk::new();
     let figures = "title = \"t\"\nauthor = \"a\"\nyear = 2024\nmachine = \"m\"\n[[figures]]\nbase = \"rollback\"\n\
                    variant = \"wal\"\n[figures.values]\npoint-select = 1.5\n";
@@ -155,7 +155,7 @@ fn every_format_is_made_from_the_records_alone(desk: &Desk, dir: &Path) {
     assert_eq!(std::fs::read_to_string(written).unwrap(), saved, "the ending of the name is the format");
 }
 
-fn another_base_turns_the_ratios_round(desk: &Desk, dir: &Path) {
+fn another_base_inverts_the_ratios(desk: &Desk, dir: &Path) {
     let report = |arguments: &[&str]| -> serde_json::Value {
         let ended =
             desk.dbdyno(&[&["report", dir.to_str().unwrap(), "--format", "json"], arguments].concat());

@@ -4,7 +4,7 @@ use crate::commands::{TWO_VARIANTS, short_plan};
 use crate::support::Desk;
 
 #[test]
-fn runs_that_start_at_once_all_come_to_their_end() {
+fn runs_that_start_at_the_same_time_all_complete() {
     let desk = Desk::new();
     desk.write("p.toml", &short_plan(TWO_VARIANTS));
     let running: Vec<_> = (0..4)

@@ -34,7 +34,7 @@ fn left(desk: &Desk) -> Vec<String> {
 }
 
 #[test]
-fn names_that_are_not_there_are_refused_with_those_that_are_near() {
+fn unknown_names_are_refused_with_suggestions() {
     let desk = Desk::new();
     let refusals = [
         run(&desk, &["get", "mysql-8.0.99"], "", ""),
@@ -66,7 +66,7 @@ fn a_wrong_catalogue_is_named_with_its_line() {
 }
 
 #[test]
-fn a_download_that_fails_is_reported_in_the_words_of_its_program_and_leaves_nothing() {
+fn a_failed_download_is_reported_with_curls_message_and_leaves_nothing() {
     let desk = Desk::new();
     let ended = run(&desk, &["get", "own"], ENTRY, "echo 'curl: (6) Could not resolve host' >&2; exit 6");
     ended.expect_code(4);
@@ -119,7 +119,7 @@ fn the_catalogue_is_listed_with_the_readers_own_entries() {
 }
 
 #[test]
-fn servers_that_were_not_asked_are_listed_with_the_command_for_it_and_wrong_ones_with_their_fault() {
+fn unprobed_servers_are_listed_with_the_probe_command_and_wrong_ones_with_their_fault() {
     let desk = Desk::new();
     let version = "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'";
     for name in ["mysql-8.0.31", "mysql-8.0.33", "patched"] {
@@ -146,7 +146,7 @@ fn servers_that_were_not_asked_are_listed_with_the_command_for_it_and_wrong_ones
 }
 
 #[test]
-fn a_server_that_prints_for_ever_is_refused_after_its_time() {
+fn a_server_that_prints_for_ever_is_killed_after_the_time_limit() {
     let desk = Desk::new();
     desk.fake_server("x", "exec yes");
     let ended = run(&desk, &["add", "e", "--basedir", "x"], "", "");

@@ -7,7 +7,7 @@ use crate::commands::{TWO_VARIANTS, short_plan};
 use crate::support::Desk;
 
 #[test]
-fn json_and_output_are_taken_by_either_name() {
+fn json_and_output_are_accepted_under_either_name() {
     let desk = Desk::new();
     desk.write("p.toml", &short_plan(TWO_VARIANTS));
     desk.dbdyno(&["run", "p.toml", "--output", "runs"]).expect_ok();
@@ -33,7 +33,7 @@ fn json_and_output_are_taken_by_either_name() {
 }
 
 #[test]
-fn words_of_other_tools_are_answered_with_ours() {
+fn names_from_other_tools_are_answered_with_dbdynos_own() {
     let desk = Desk::new();
     let said = |args: &[&str]| {
         let ended = desk.dbdyno(&[&["run", "--server", "sqlite", "--workload"], args].concat());
@@ -61,7 +61,7 @@ fn words_of_other_tools_are_answered_with_ours() {
 }
 
 #[test]
-fn a_plan_whose_servers_are_not_here_is_shown_and_has_a_status_of_its_own() {
+fn a_plan_whose_servers_are_not_installed_is_shown_and_has_its_own_status() {
     let desk = Desk::new();
     let mut command = desk.command(&[
         "plan",

@@ -111,8 +111,8 @@ fn a_rate_that_is_never_reached_leaves_a_queue_and_the_run_ends_with_its_time() 
     let queue: u64 = line.split(',').next().unwrap().parse().unwrap();
     assert!(queue > 100_000, "{out}");
     // The events that were sent had waited in the queue.
-    let greatest = out.lines().find_map(|line| line.trim().strip_prefix("max:")).unwrap();
-    assert!(greatest.trim().parse::<f64>().unwrap() >= 1_000.0, "{out}");
+    let highest = out.lines().find_map(|line| line.trim().strip_prefix("max:")).unwrap();
+    assert!(highest.trim().parse::<f64>().unwrap() >= 1_000.0, "{out}");
 }
 
 #[test]

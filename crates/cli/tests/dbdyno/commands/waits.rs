@@ -69,7 +69,7 @@ fn a_step_whose_connections_never_get_a_place_ends_at_its_cap_and_says_how_many(
 
 #[test]
 #[ignore = "in cargo xtask test --all: half a minute"]
-fn who_waits_is_said_while_the_step_goes_on() {
+fn waiting_connections_are_reported_while_the_step_runs() {
     let desk = Desk::new();
     let _server = pooled(&desk, 2, Place::IsLost);
     let running = desk.start(&mut sysbench(&desk, &["--time=3600", "run"]));

@@ -101,7 +101,7 @@ fn files_with(text: &str, folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 #[ignore = "in cargo xtask test --all: a real Ray"]
-fn ray_runs_each_block_on_a_node_of_its_own_and_what_is_killed_is_run_again() {
+fn ray_runs_each_block_on_its_own_node_and_repeats_killed_tasks() {
     let mut ray = Ray::new(&["head", "n1", "n2"], "token");
     let desk = Desk::new();
     let (running, dir) = begin(&ray, &desk, 2, 1);
@@ -131,7 +131,7 @@ fn ray_runs_each_block_on_a_node_of_its_own_and_what_is_killed_is_run_again() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: a real Ray"]
-fn a_cluster_that_anyone_may_use_is_refused_unless_that_is_accepted() {
+fn an_open_cluster_is_refused_unless_the_user_accepts_it() {
     let ray = Ray::new(&["head"], "disabled");
     let desk = Desk::new();
     let refusal = |command: &mut Command| desk.refusal(&desk.ended(command));

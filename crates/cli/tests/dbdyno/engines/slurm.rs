@@ -117,7 +117,7 @@ impl Drop for Slurm {
 
 #[test]
 #[ignore = "in cargo xtask test --all: a real Slurm"]
-fn slurm_runs_each_block_on_a_node_of_its_own_and_what_is_killed_is_run_again() {
+fn slurm_runs_each_block_on_its_own_node_and_repeats_killed_tasks() {
     let slurm = Slurm::new();
     let desk = Desk::new();
     let (running, dir) = begin(&slurm, &desk, 2, 1);

@@ -97,7 +97,7 @@ fn a_lock_that_was_lost_is_taken_again_and_the_record_says_so() {
 }
 
 #[test]
-fn a_database_that_another_run_has_at_a_cells_end_fails_the_cell_and_none_of_its_steps_counts() {
+fn a_database_that_another_run_uses_at_a_cells_end_fails_the_cell_and_all_its_steps() {
     let (desk, server, database) = (Desk::new(), &*MYSQL, &*shared::database());
     desk.write("p.toml", &small_plan(&at("one", server, database, ""), "read_write_time = \"4s\""));
     let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
@@ -160,7 +160,7 @@ fn a_server_whose_sessions_do_not_commit_by_themselves_is_measured_all_the_same(
 /// it refuse.
 #[test]
 #[ignore = "in cargo xtask test --all: a server of its own"]
-fn tables_of_another_engine_than_was_asked_for_fail_the_cell() {
+fn tables_with_another_engine_than_requested_fail_the_cell() {
     let desk = Desk::new();
     let server = external_server(&desk, MARIADB_10_11);
     ask(&server.options(None), &["SET GLOBAL sql_mode = ''"]);

@@ -52,7 +52,7 @@ fn answers(socket: &Path) -> bool {
 
 #[test]
 #[ignore = "in cargo xtask test --all: another version"]
-fn a_server_is_added_listed_played_with_and_removed() {
+fn a_server_is_added_listed_started_and_removed() {
     let (desk, tmp) = (Desk::new(), short_folder());
     let base = servers_dir().join(require(POSTGRES_18)).canonicalize().unwrap();
     let base = base.to_str().unwrap();

@@ -68,7 +68,7 @@ fn measured(desk: &Desk, socket: &str, seconds: u32, (pid, idle): (u32, usize)) 
 /// process's own entry in /proc shows its CPU time.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() {
+fn the_cpu_time_of_postgresqls_processes_is_charged_by_the_end_of_the_window() {
     for prefix in [POSTGRES_9_6, POSTGRES_18] {
         let desk = Desk::new();
         let server = external_server(&desk, prefix);

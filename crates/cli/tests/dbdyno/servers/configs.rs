@@ -39,7 +39,7 @@ fn has(prefix: &str, file: &str, wanted: &[(&str, &str)]) {
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn mysql_5_5_has_what_the_intents_say() {
+fn mysql_5_5_has_the_settings_of_the_intents() {
     has(
         MYSQL_5_5,
         "a.cnf",
@@ -49,7 +49,7 @@ fn mysql_5_5_has_what_the_intents_say() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn mysql_8_has_what_the_intents_say() {
+fn mysql_8_has_the_settings_of_the_intents() {
     has(
         MYSQL_8_0,
         "a.cnf",
@@ -59,7 +59,7 @@ fn mysql_8_has_what_the_intents_say() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn mariadb_10_1_has_what_the_intents_say() {
+fn mariadb_10_1_has_the_settings_of_the_intents() {
     has(
         MARIADB_10_1,
         "a.cnf",
@@ -73,7 +73,7 @@ fn mariadb_10_1_has_what_the_intents_say() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn postgres_18_has_what_the_intents_say() {
+fn postgres_18_has_the_settings_of_the_intents() {
     has(
         POSTGRES_18,
         "a.conf",
@@ -103,7 +103,7 @@ fn an_own_option_file_wins_and_the_record_says_so() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn a_server_that_refuses_an_option_leads_to_the_intent() {
+fn a_refused_option_is_reported_with_its_intent() {
     let desk = Desk::new();
     desk.write(
         "p.toml",

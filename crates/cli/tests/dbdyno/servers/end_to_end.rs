@@ -202,7 +202,7 @@ fn the_size_of_a_database_on_myrocks_is_that_of_the_engines_own_files() {
     // Each row has random values: one of 1000 cash registers, 10,000 products, 100,000 customers
     // and 500 prices. No engine can store them in fewer bytes, however well it compresses, and the
     // table definitions contain nothing of these values.
-    let least = 6000.0 * (1e3_f64 * 1e4 * 1e5 * 5e2).log2() / 8.0;
+    let lowest = 6000.0 * (1e3_f64 * 1e4 * 1e5 * 5e2).log2() / 8.0;
     let desk = Desk::new();
     desk.write("p.toml", &small_plan(&variant("a", MARIADB_11_8, "options.engine = \"rocksdb\""), ""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -211,6 +211,6 @@ fn the_size_of_a_database_on_myrocks_is_that_of_the_engines_own_files() {
         let size = &step.counters["size"];
         let [database, all] =
             ["database_bytes", "data_dir_bytes"].map(|key| size.value(key, size.len() - 1).unwrap() as f64);
-        assert!(database > least && database < all, "{}: {database} of {all}", step.name);
+        assert!(database > lowest && database < all, "{}: {database} of {all}", step.name);
     }
 }

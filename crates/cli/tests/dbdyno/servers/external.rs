@@ -89,7 +89,7 @@ fn a_mysql_address_works_and_its_server_is_left_running() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_a_wrong_password_is_not_shown() {
+fn a_database_without_marker_is_refused_and_a_wrong_password_is_not_shown() {
     let (desk, server) = (Desk::new(), &*MARIADB);
     let [shop, bench] = [0; 2].map(|_| shared::database());
     ask(

@@ -69,7 +69,7 @@ fn a_folder_for_sockets_that_is_too_deep_is_refused_before_anything_starts() {
 /// Servers listen only on their private sockets, whatever their option files say.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, servers that hang"]
-fn ports_that_are_taken_are_no_matter() {
+fn taken_ports_do_not_matter() {
     // If a port cannot be bound, another program already uses it.
     let _taken: Vec<_> = [3306, 33060, 5432].map(|port| TcpListener::bind(("127.0.0.1", port))).into();
     let desk = Desk::new();
@@ -86,7 +86,7 @@ fn ports_that_are_taken_are_no_matter() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: another version"]
-fn data_of_others_in_the_place_of_a_cells_data_are_left_alone_and_the_rest_goes_on() {
+fn foreign_data_at_a_cells_data_path_are_left_alone_and_the_rest_goes_on() {
     let desk = Desk::new();
     desk.write(
         "p.toml",

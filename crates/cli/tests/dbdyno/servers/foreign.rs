@@ -159,7 +159,7 @@ fn the_only_database_of_a_server_is_left_alone_when_it_holds_tables() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: mysql-mimic of PyPI"]
-fn a_server_that_imitates_mysql_is_asked_what_it_can_do() {
+fn a_server_that_imitates_mysql_is_probed() {
     let desk = Desk::new();
     let script = desk.write("mimic.py", include_str!("foreign/mimic.py"));
     let mimic = Other::start(&desk, "mysql-mimic", Other::mysql, |port| {

@@ -52,7 +52,7 @@ fn every_block_of_three_products_begins_on_a_copy_of_the_data_that_were_loaded_o
 
 #[test]
 #[ignore = "in cargo xtask test --all: restarts servers"]
-fn a_memory_limit_is_recorded_sampled_and_gone_with_its_server() {
+fn a_memory_limit_is_recorded_sampled_and_removed_with_its_server() {
     let desk = Desk::new();
     desk.write("my.cnf", MY_CNF);
     let limits = "[host]\nserver_memory = \"1 GB\"\nserver_cpus = \"0\"\n";
@@ -75,7 +75,7 @@ fn a_memory_limit_is_recorded_sampled_and_gone_with_its_server() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: kills a server"]
-fn what_a_killed_dbdyno_leaves_of_a_limited_server_goes_at_the_next_start() {
+fn files_of_a_killed_dbdynos_limited_server_are_removed_at_the_next_start() {
     let desk = Desk::new();
     let text = oltp(&variant("victim", MARIADB_10_11, ""), "").replace("events = 200", "time = \"3s\"");
     desk.write("p.toml", &format!("{text}[host]\nserver_memory = \"1 GB\"\n"));

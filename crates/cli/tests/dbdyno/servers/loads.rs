@@ -33,7 +33,7 @@ fn checked(desk: &Desk) -> (String, String) {
 }
 
 #[test]
-fn a_stream_fills_tables_of_every_product_and_new_ids_come_after_it() {
+fn a_stream_fills_tables_of_every_product_and_new_ids_follow_its_own() {
     stream(&shared::on_all());
 }
 
@@ -75,7 +75,7 @@ fn wide_ids_the_old_profile_and_an_early_index_load_by_insert_too() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: a server of its own"]
-fn a_server_of_others_that_takes_no_stream_is_reported_with_the_way_out() {
+fn an_external_server_that_refuses_a_stream_is_reported_with_the_remedy() {
     let desk = Desk::new();
     let server = external::external_server(&desk, MYSQL_8_0);
     let address = format!("mysql://root@localhost/bench?socket={}", server.socket().display());

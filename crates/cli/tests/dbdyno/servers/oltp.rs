@@ -98,7 +98,7 @@ fn tables_without_primary_key_and_ids_of_the_client_work_too() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn connections_open_anew_after_each_third_operation_and_ranges_are_counted() {
+fn connections_reopen_after_every_third_operation_and_ranges_are_counted() {
     for (protocol, mysql, postgres) in
         [("text", MYSQL_8_0, POSTGRES_9_6), ("prepared", MARIADB_10_11, POSTGRES_18)]
     {

@@ -44,8 +44,8 @@ fn bursts_and_ids_beyond_31_bits_are_valid() {
     for cell in &run.cells {
         for step in &cell.steps {
             for check in step.checks() {
-                let least = check.parts.iter().find(|part| part.name == "min(transactionid)").unwrap();
-                assert!(least.actual >= first_id, "{} {}: {least:?}", cell.id, step.name);
+                let lowest = check.parts.iter().find(|part| part.name == "min(transactionid)").unwrap();
+                assert!(lowest.actual >= first_id, "{} {}: {lowest:?}", cell.id, step.name);
             }
         }
         let step = cell.steps.iter().find(|step| step.name == "qr100").unwrap();

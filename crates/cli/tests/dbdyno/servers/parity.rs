@@ -26,14 +26,17 @@ const WORKLOAD: &str = "[workload.oltp]\ntests = [\"point-select\"]\ntables = 1\
      connections = [1]\nsettle_wait = \"0s\"\n";
 
 /// Runs every server whose name begins with `prefix`, once with its defaults and once with
-/// `config`, and compares the prediction with the server's report. At least `least` servers must be
-/// installed.
-fn is_foreseen(prefix: &str, config: &str, least: usize) {
+/// `config`, and compares the prediction with the server's report. At least `minimum` servers must
+/// be installed.
+fn matches_the_prediction(prefix: &str, config: &str, minimum: usize) {
     let desk = Desk::new();
     desk.write("configured.cnf", config);
     let names: Vec<String> =
         list(&servers_dir()).into_iter().filter(|name| name.starts_with(prefix)).collect();
-    assert!(names.len() >= least, "of {prefix} only {names:?} are here; get more with `cargo xtask servers`");
+    assert!(
+        names.len() >= minimum,
+        "of {prefix} only {names:?} are here; get more with `cargo xtask servers`"
+    );
     let variants: String = names
         .iter()
         .map(|name| {
@@ -65,20 +68,20 @@ fn is_foreseen(prefix: &str, config: &str, least: usize) {
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn what_each_mariadb_will_say_is_predicted() {
-    is_foreseen("mariadb-", OPTION_FILE, 2);
+fn each_mariadbs_settings_are_predicted() {
+    matches_the_prediction("mariadb-", OPTION_FILE, 2);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn what_each_mysql_will_say_is_predicted() {
-    is_foreseen("mysql-", OPTION_FILE, 2);
+fn each_mysqls_settings_are_predicted() {
+    matches_the_prediction("mysql-", OPTION_FILE, 2);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn what_each_postgresql_will_say_is_predicted() {
-    is_foreseen("pg-", POSTGRESQL_CONF, 2);
+fn each_postgresqls_settings_are_predicted() {
+    matches_the_prediction("pg-", POSTGRESQL_CONF, 2);
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn a_plan_that_refuses_unequal_variants_ends_before_anything_runs() {
 /// before its settings are known.
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn what_only_a_running_server_tells_is_refused_before_anything_is_measured() {
+fn a_difference_that_only_a_running_server_shows_is_refused_before_anything_is_measured() {
     let desk = Desk::new();
     desk.write("a.cnf", "[mysqld]\nskip_log_bin\n");
     let init = desk.write("init.sql", "SET GLOBAL innodb_flush_log_at_trx_commit = 2;\n");

@@ -249,7 +249,7 @@ fn the_report_is_that_of_pgbench() {
 }
 
 #[test]
-fn the_command_makes_its_tables_and_leaves_balances_that_agree_however_its_queries_travel() {
+fn the_command_makes_its_tables_and_leaves_balances_that_agree_with_every_protocol() {
     let desk = Desk::new();
     let ([.., theirs], database) = (Theirs::shared(), &*shared::database());
     theirs.create(database);

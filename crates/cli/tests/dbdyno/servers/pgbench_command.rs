@@ -48,7 +48,7 @@ fn logged(folder: &Path, prefix: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn digits_after_a_colon_are_text_however_queries_travel() {
+fn digits_after_a_colon_are_text_with_every_protocol() {
     let bench = Bench::new();
     let script = "SELECT TIMESTAMP '2026-11-28 12:34:56' AS t, '12:34'::text AS c \\gset\n\
                   SELECT 1 / (EXTRACT(second FROM TIMESTAMP '2026-11-28 12:34:56') = 56 AND '12:34'::text = '12' || chr(58) || '34')::int;\n";
@@ -92,7 +92,7 @@ fn a_sleep_ends_with_the_step() {
 const FIFTH: &str = "SELECT nextval('s') AS n \\gset\nSELECT 1 / (5 - :n);\n";
 
 #[test]
-fn an_aborted_run_reports_what_was_done() {
+fn an_aborted_run_reports_its_completed_transactions() {
     let bench = Bench::new();
     let begin = |bench: &Bench| bench.number("CREATE SEQUENCE s");
     begin(&bench);
@@ -111,7 +111,7 @@ fn an_aborted_run_reports_what_was_done() {
 }
 
 #[test]
-fn what_is_wrong_before_the_run_has_status_1() {
+fn errors_before_the_run_have_status_1() {
     let bench = Bench::new();
     for words in [
         &["-Z"][..],
@@ -357,7 +357,7 @@ fn an_error_within_a_pipeline_is_the_one_that_is_reported() {
 }
 
 #[test]
-fn a_choice_within_a_branch_that_does_not_run_does_not_run_either() {
+fn an_if_inside_a_branch_that_does_not_run_does_not_run_either() {
     let bench = Bench::new();
     bench.number("CREATE TABLE ran (n int)");
     let insert = |n: u32| format!("INSERT INTO ran VALUES ({n});\n");

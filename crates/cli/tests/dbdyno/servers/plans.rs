@@ -57,7 +57,7 @@ fn plans() -> Vec<PathBuf> {
 
 #[test]
 #[ignore = "in cargo xtask test --all: every plan, minutes"]
-fn every_plan_that_ships_runs_to_its_end_and_warns_of_nothing_that_it_does_not_mean() {
+fn every_shipped_plan_runs_to_its_end_with_only_intended_warnings() {
     let (plans, next) = (plans(), AtomicUsize::new(0));
     assert!(plans.len() > 15, "only {} plans found", plans.len());
     let work = || {
@@ -140,12 +140,13 @@ fn judge(desk: &Desk, ended: &Ended, name: &str, cells: usize) -> Result<(), Str
     if !faults.is_empty() || findings.run.cells_completed != cells {
         return Err(format!("{} of {cells} cells, {faults:?}", findings.run.cells_completed));
     }
-    let unmeant: Vec<String> = findings.parity.iter().flat_map(|parity| unmeant(parity, name)).collect();
-    if unmeant.is_empty() { Ok(()) } else { Err(unmeant.join("\n")) }
+    let unintended: Vec<String> =
+        findings.parity.iter().flat_map(|parity| unintended(parity, name)).collect();
+    if unintended.is_empty() { Ok(()) } else { Err(unintended.join("\n")) }
 }
 
 /// The report's remarks about the configurations that the plan does not intend.
-fn unmeant(parity: &Parity, name: &str) -> Vec<String> {
+fn unintended(parity: &Parity, name: &str) -> Vec<String> {
     let is_fault = |kind| matches!(kind, RemarkKind::Difference | RemarkKind::Pitfall | RemarkKind::Detail);
     let known: Vec<_> = ON_PURPOSE.iter().chain(SHOWN_BY_THE_SERVER).collect();
     let remarks = parity
@@ -158,7 +159,7 @@ fn unmeant(parity: &Parity, name: &str) -> Vec<String> {
 
 /// The test sees each plan as a user does who has not installed its servers yet.
 #[test]
-fn every_plan_that_ships_foresees_nothing_of_servers_that_are_not_here_and_says_how_to_get_them() {
+fn every_shipped_plan_predicts_nothing_for_missing_servers_and_says_how_to_get_them() {
     let desk = Desk::new();
     for path in plans() {
         let name = path.file_stem().unwrap().to_str().unwrap();

@@ -94,7 +94,7 @@ fn with_reconnect_a_step_goes_on_over_a_restart_and_its_outage_is_recorded() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: kills servers"]
-fn without_it_the_step_fails_with_the_first_lost_connection() {
+fn without_reconnect_the_step_fails_with_the_first_lost_connection() {
     let desk = Desk::new();
     run_over_a_restart(&desk, "").expect_code(4);
     let run = Run::open(&desk.run_dir()).unwrap();

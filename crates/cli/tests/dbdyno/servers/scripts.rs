@@ -246,7 +246,7 @@ const CONDITIONS: &str = r#"checks = [
 "#;
 
 #[test]
-fn a_script_in_the_way_of_tpc_c_stays_consistent() {
+fn a_script_like_tpc_c_stays_consistent() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dbdyno/scripts/orders.lua");
     for theirs in Theirs::shared() {
         let desk = Desk::new();

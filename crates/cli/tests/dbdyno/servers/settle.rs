@@ -25,7 +25,7 @@ fn settlings(run: &Run, variant: &str) -> Vec<Settling> {
 
 #[test]
 #[ignore = "in cargo xtask test --all: servers of its own"]
-fn servers_settle_before_the_first_query_and_every_step_tells_its_deferred_work() {
+fn servers_settle_before_the_first_query_and_every_step_reports_its_deferred_work() {
     let desk = Desk::new();
     desk.write("my.cnf", MY_CNF);
     desk.write("postgresql.conf", POSTGRESQL_CONF);

@@ -59,11 +59,11 @@ fn logged(product: Product, workload: &str) -> Vec<Session> {
             of_postgres(&read(&find(&dir.join("logs"), &is_log).unwrap()))
         }
     };
-    sessions.into_iter().filter(asks_the_tables).collect()
+    sessions.into_iter().filter(belongs_to_the_workload).collect()
 }
 
 /// Whether the session sends a statement that belongs to a step.
-fn asks_the_tables(session: &Session) -> bool {
+fn belongs_to_the_workload(session: &Session) -> bool {
     session.sent.iter().any(|sent| is_of_a_step(&sent.sql))
 }
 

@@ -33,7 +33,7 @@ fn classes(run: &Run, variant: &str) -> (Vec<String>, Vec<String>) {
 
 #[test]
 #[ignore = "in cargo xtask test --all: a server of its own"]
-fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of() {
+fn the_encryption_of_tcp_connections_is_recorded_and_a_difference_gives_a_warning() {
     let base = tcp_server::bases::required(MYSQL_8_0).pop().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = runtime.block_on(tcp_server::Server::start_with(&base, &[]));
@@ -70,7 +70,7 @@ fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of
 /// port.
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, restarts servers"]
-fn servers_that_dbdyno_starts_speak_tls_with_certificates_of_the_runs_own() {
+fn servers_that_dbdyno_starts_speak_tls_with_the_runs_own_certificates() {
     let desk = Desk::new();
     let mut variants = variant("pg-old", POSTGRES_9_6, "tls = { mode = \"prefer\" }");
     variants += &variant("mysql", MYSQL_8_0, "tls = { mode = \"require\" }");
@@ -111,7 +111,7 @@ fn no_key_is_left(folder: &std::path::Path) {
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions"]
-fn what_cannot_be_encrypted_is_refused_with_what_to_do() {
+fn connections_that_cannot_be_encrypted_are_refused_with_the_remedy() {
     let desk = Desk::new();
     let refused = |variant: &str| {
         desk.write("p.toml", &small_plan(variant, ""));

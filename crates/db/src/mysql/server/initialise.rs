@@ -246,7 +246,8 @@ pub(super) struct Places<'a> {
     pub(super) log: &'a Path,
 }
 
-/// Options for a server, and sentences about those that a reader of the results should know.
+/// Options for a server, and sentences about those options that a reader of the results should
+/// know.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct StartOptions {
     pub(super) options: Vec<String>,

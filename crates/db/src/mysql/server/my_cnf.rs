@@ -13,8 +13,8 @@ use crate::server::base::FileLogin;
 use crate::server::intents::plain_name;
 use crate::server::{Base, Error, OwnConfig};
 
-/// Settings that move part of the data elsewhere. At an absolute path, files would outlive the data
-/// directory and the next block's server would find files that are not its own.
+/// Settings that put part of the data elsewhere. With an absolute path, the files would outlive the
+/// data directory, and the next block's server would find files that are not its own.
 const DATA_PATHS: &[&str] = &[
     "aria_log_dir_path",
     "innodb_data_home_dir",
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn mariadb_switches_are_heeded() {
+    fn mariadb_switches_are_applied() {
         let of = |line: &str| {
             let file = tempfile::NamedTempFile::new().unwrap();
             fs::write(file.path(), format!("[client]\n{line}\n[mysqld]\nskip-ssl\n")).unwrap();

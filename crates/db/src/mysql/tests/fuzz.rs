@@ -14,7 +14,7 @@ use crate::scripted::{Scripted, block_on};
 
 const PASSWORD: &str = "hunter2 of the fuzz";
 
-/// The most memory that a client reserves for the next read.
+/// Largest buffer, in bytes, that a client may offer to one read.
 const ROOM: usize = 1 << 20;
 
 /// Logins that succeed where the options allow it. The last four cost the client much time.

@@ -33,7 +33,7 @@ pub(super) fn template(
     Template::ready(&key, template_dir, cancel, |work| initialise(base, &initdb, runner, work, cancel))
 }
 
-/// Makes the data directory `data` in the empty folder `work`. The log lies next to it.
+/// Makes the data directory `data` in the empty folder `work`. The log is next to it.
 fn initialise(
     base: &Base,
     initdb: &[String],
@@ -80,7 +80,8 @@ pub(super) fn make(
 /// Users to run as. The first that exists on the machine is chosen.
 const CANDIDATES: [&str; 2] = ["postgres", "nobody"];
 
-/// Numbers of the capabilities to read what root may read, and to pass that on.
+/// Numbers of the capabilities for reading everything that root may read, and for passing that
+/// right on.
 const DAC_READ_SEARCH: u32 = 2;
 const SETPCAP: u32 = 8;
 
@@ -88,10 +89,10 @@ const SETPCAP: u32 = 8;
 /// switches to it.
 ///
 /// When dbdyno is root, PostgreSQL runs as user `postgres`, or as `nobody` where that user does not
-/// exist. This user owns the data directory. Folders on the way to it or to the base directory may
-/// be closed to this user. Root's home directory is, and the servers folder lies there by default.
-/// In that case the server gets the right to read what root may read (`CAP_DAC_READ_SEARCH`), and a
-/// note says so.
+/// exist. This user owns the data directory. A folder above it or above the base directory may be
+/// closed to this user. Root's home directory is closed, and by default the servers folder is in
+/// it. In that case the server gets the right to read everything that root may read
+/// (`CAP_DAC_READ_SEARCH`), and a note says so.
 #[derive(Debug, Clone)]
 pub(super) struct Runner {
     /// The other user; `None` for this process's own user.

@@ -15,7 +15,7 @@ use crate::scripted::{Scripted, block_on};
 
 const PASSWORD: &str = "hunter2 of the fuzz";
 
-/// The most memory that a client reserves for the next read.
+/// Largest buffer, in bytes, that a client may offer to one read.
 const ROOM: usize = 1 << 20;
 
 /// Placeholder for the client's nonce, with the same length.
