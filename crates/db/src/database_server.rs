@@ -59,8 +59,8 @@ impl DatabaseServer {
         self.connect_as("other").await
     }
 
-    /// Opens one session and, where TLS was requested, counts what it agreed on under `class`. The
-    /// class is a connection task's kind, or any other user of a connection.
+    /// Opens one session and, where TLS was requested, counts the session's encryption under
+    /// `class`. The class is a connection task's kind, or any other user of a connection.
     pub async fn connect_as(&self, class: &str) -> Result<AnySession> {
         let session = self.address.connect().await?;
         if let Some(log) = self.connections() {
@@ -209,7 +209,7 @@ async fn interrupted_after(
 const POLL: Duration = Duration::from_millis(50);
 
 impl DatabaseServer {
-    /// Cancels, over a new connection, what the server still does for this variant's connections
+    /// Cancels, over a new connection, the statements that still run on this variant's connections
     /// that were dropped before their answers came. It returns when nothing is running any more.
     /// Without such connections it does nothing.
     pub async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {

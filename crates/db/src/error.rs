@@ -85,7 +85,7 @@ impl<S: ServerFault> WireFault<S> {
         }
     }
 
-    /// Makes the error that users see. `context` says what was done, and on what.
+    /// Makes the error that users see. `context` names the action and its object.
     pub(crate) fn into_error(self, context: &str) -> DbError {
         let (code, advice) = match &self {
             Self::Io(_) | Self::Closed => ("io".to_owned(), ""),

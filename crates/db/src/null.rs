@@ -1,5 +1,5 @@
-//! The null database answers at once or after a fixed delay. A run on it shows what dbdyno itself
-//! costs.
+//! The null database answers at once or after a fixed delay. A run on it shows the cost of dbdyno
+//! itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

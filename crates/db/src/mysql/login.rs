@@ -156,7 +156,7 @@ fn extended(greeting: &Greeting, options: &LoginOptions) -> MariadbCapabilities 
     }
 }
 
-/// The state of a login: the current plugin, its nonce, and what the client may send.
+/// The state of a login: the current plugin, its nonce, and the protection of the channel.
 struct Login<'a> {
     password: &'a str,
     channel: Channel,

@@ -56,7 +56,7 @@ async fn receive(stream: &mut DuplexStream) -> Vec<u8> {
 }
 
 /// Acts as a server that greets with `plugin` and answers each client packet with the next one in
-/// `script`. Returns the outcome and what the client sent.
+/// `script`. Returns the outcome and the client's packets.
 async fn played(
     options: &LoginOptions,
     plugin: &str,

@@ -37,8 +37,8 @@ async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(u8, Vec<u8>)> 
     Some((header[3], payload))
 }
 
-/// Answers the client's packets with those in `script`, one after the other. Returns what the
-/// client sent.
+/// Answers the client's packets with those in `script`, one after the other. Returns the client's
+/// packets.
 async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let mut received = Vec::new();
     for payload in script {

@@ -1,5 +1,5 @@
-//! Sets what the load needs in a session: the character set of a table's text columns, so that the
-//! server converts nothing, and consecutive `AUTO_INCREMENT` keys.
+//! Applies the session settings that a load needs: the character set of a table's text columns, so
+//! that the server converts nothing, and consecutive `AUTO_INCREMENT` keys.
 
 use crate::product::permitted;
 use crate::{Class, Result, Session, first_i64};

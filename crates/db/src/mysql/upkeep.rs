@@ -18,8 +18,8 @@ const INNODB_FLUSH: &[(&str, &str)] = &[
     ("innodb_idle_flush_pct", "100"),
 ];
 
-/// Does what the tables' engine needs. On a server that others run, the global settings stay
-/// unchanged.
+/// Brings the tables to rest in the way that their engine needs. On a server that others run, the
+/// global settings stay unchanged.
 pub(super) async fn run(work: &mut UpkeepWork<'_, Mysql>, tables: &[String]) -> Result<()> {
     let engine_is = |name: &str| {
         work.capabilities.engine.as_ref().is_some_and(|engine| engine.eq_ignore_ascii_case(name))

@@ -18,8 +18,8 @@ use crate::stream::{ByteStream, write_whole};
 /// the kernel gather two pieces.
 const WORTH_GATHERING: usize = 1024;
 
-/// Time limit for reading what a server said before it closed the connection. The text is in the
-/// socket already, or never comes.
+/// Time limit for reading the message that the server sent before it closed the connection. If there
+/// is such a message, it has arrived already.
 const CLOSING_MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A byte stream with its buffers, and the state of the exchange on it.
@@ -53,7 +53,7 @@ impl<S: ByteStream> MysqlWire<S> {
         self.receive_limits = receive_limits;
     }
 
-    /// Subtracts what a row with this number of values needs from what may still be kept.
+    /// Subtracts the memory for a row with this number of values from the receive limits.
     pub(super) fn keep_row(&mut self, values: usize) -> Result<(), MysqlFault> {
         self.receive_limits.take_row(values).map_err(MysqlFault::TooLarge)
     }
@@ -177,13 +177,13 @@ impl<S: ByteStream> MysqlWire<S> {
         self.outgoing.wipe();
     }
 
-    /// Starts a scan over the answer to what was just sent.
+    /// Starts a scan over the answer to the last request.
     pub(super) fn scanner(&self, form: Form) -> MysqlScanner {
         MysqlScanner::new(form, self.sequence)
     }
 
-    /// Lets `scanner` process what has arrived, and reads more until it needs something other than
-    /// bytes.
+    /// Lets `scanner` process the bytes that have arrived, and reads more until it needs something
+    /// other than bytes.
     pub(super) async fn scan(&mut self, scanner: &mut MysqlScanner) -> Result<MysqlScanStep, MysqlFault> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
@@ -287,7 +287,7 @@ impl Outgoing {
         &self.bytes
     }
 
-    /// Overwrites what was sent last, so that a login leaves no password in memory.
+    /// Overwrites the last message, so that a login leaves no password in memory.
     pub(super) fn wipe(&mut self) {
         self.bytes.fill(0);
     }

@@ -135,7 +135,7 @@ impl Proof<'_> {
             (OK, _) => return Ok(true),
             (CLEARTEXT, LoginState::Nothing) => {
                 if !self.channel.may_carry_passwords {
-                    return Err(cleartext_in_public());
+                    return Err(plaintext_refused());
                 }
                 put(out, b'p', |body| put_text(body, password.as_bytes()));
                 self.state = LoginState::Sent;
@@ -171,7 +171,7 @@ impl Proof<'_> {
             (CLEARTEXT | MD5 | SASL | SASL_CONTINUE | SASL_FINAL, _) => {
                 return Err(PostgresFault::Malformed("a request for proof out of turn"));
             }
-            (other, _) => return Err(unspoken(other)),
+            (other, _) => return Err(unsupported_method(other)),
         }
         Ok(false)
     }
@@ -207,7 +207,7 @@ fn mechanism(
     }
 }
 
-fn cleartext_in_public() -> PostgresFault {
+fn plaintext_refused() -> PostgresFault {
     PostgresFault::Login(
         "the server wants the password in plaintext, which goes only over its unix socket or over \
          TLS that is demanded (tls mode require or verify), which others cannot read; ask for one \
@@ -222,7 +222,7 @@ fn server_without_proof() -> PostgresFault {
     )
 }
 
-fn unspoken(request: u32) -> PostgresFault {
+fn unsupported_method(request: u32) -> PostgresFault {
     let method = match request {
         2 => "Kerberos".to_owned(),
         7 | 8 => "GSSAPI".to_owned(),

@@ -45,7 +45,7 @@ async fn received_proof(stream: &mut DuplexStream) -> Vec<u8> {
 }
 
 /// Acts as a server that sends each part of `script` once the client has sent something. Returns
-/// the outcome and what the client sent.
+/// the outcome and the client's messages.
 async fn played(
     options: &LoginOptions,
     script: &[Vec<u8>],

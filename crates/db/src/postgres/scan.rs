@@ -216,7 +216,7 @@ pub(super) async fn collect<S: ByteStream>(wire: &mut PostgresWire<S>) -> Result
     Ok(results(wire).await?.into_iter().next().map(|rows| rows.cells).unwrap_or_default())
 }
 
-/// Reads the whole answer to what was just sent, and returns the rows of every statement in it that
+/// Reads the whole answer to the last request, and returns the rows of every statement in it that
 /// has columns.
 pub(super) async fn results<S: ByteStream>(wire: &mut PostgresWire<S>) -> Result<Vec<Rows>, PostgresFault> {
     let (mut body, mut fault) = (Vec::new(), None);
@@ -264,7 +264,7 @@ fn names(body: &[u8]) -> Result<Vec<String>, PostgresFault> {
     (0..count).map(|_| name()).collect()
 }
 
-/// Reads what a server says about a statement that it has just parsed: parameter types and number
+/// Reads a server's description of a statement that it has just parsed: parameter types and number
 /// of columns.
 pub(super) async fn described<S: ByteStream>(
     wire: &mut PostgresWire<S>,

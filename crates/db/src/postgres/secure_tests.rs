@@ -35,8 +35,8 @@ async fn length<S: AsyncRead + Unpin>(stream: &mut S) -> Option<usize> {
     Some(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize - 4)
 }
 
-/// Sends each part of `script` once the client has sent something. Returns what it sent after its
-/// start-up message.
+/// Sends each part of `script` once the client has sent something. Returns the client's messages
+/// after its start-up message.
 async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let startup = length(&mut stream).await?;
     exactly(&mut stream, startup).await?;

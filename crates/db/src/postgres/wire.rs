@@ -56,8 +56,8 @@ impl<S: ByteStream> PostgresWire<S> {
         self.receive_limits = receive_limits;
     }
 
-    /// Subtracts from the receive limits what a kept row with `values` values takes besides their
-    /// bytes.
+    /// Subtracts from the receive limits the memory that a kept row with `values` values takes
+    /// besides their bytes.
     pub(super) fn keep_row(&mut self, values: usize) -> Result<(), PostgresFault> {
         self.receive_limits.take_row(values).map_err(PostgresFault::TooLarge)
     }
@@ -78,7 +78,8 @@ impl<S: ByteStream> PostgresWire<S> {
         &mut self.output
     }
 
-    /// Checks what the server sent since its last answer, and sends the messages as a new request.
+    /// Checks the messages that arrived since the last answer, and sends the messages as a new
+    /// request.
     pub(super) fn send(&mut self) -> impl Future<Output = Result<(), PostgresFault>> {
         let checked = if self.input.is_empty() { Ok(()) } else { self.check_unsolicited() };
         self.send_checked(checked)
@@ -97,10 +98,10 @@ impl<S: ByteStream> PostgresWire<S> {
         }
     }
 
-    /// Sends the messages as part of the current exchange, and lets `scanner` process what arrives
-    /// meanwhile. A server that reports each row stops reading rows when no one reads its reports.
-    /// The result is `true` when the answer is complete already, because the server refuses the
-    /// rest.
+    /// Sends the messages as part of the current exchange, and lets `scanner` process the bytes
+    /// that arrive meanwhile. A server that reports each row stops reading rows when no one reads
+    /// its reports. The result is `true` when the answer is complete already, because the server
+    /// refuses the rest.
     pub(super) async fn reply_listening(
         &mut self,
         scanner: &mut PostgresScanner,
@@ -133,7 +134,8 @@ impl<S: ByteStream> PostgresWire<S> {
         Ok(complete)
     }
 
-    /// Lets `scanner` process what has arrived. The result is `true` when the answer is complete.
+    /// Lets `scanner` process the bytes that have arrived. The result is `true` when the answer is
+    /// complete.
     fn scan_arrived(&mut self, scanner: &mut PostgresScanner) -> Result<bool, PostgresFault> {
         let (done, step) = scanner.scan(&self.input)?;
         self.input.take(done);
@@ -217,8 +219,8 @@ impl<S: ByteStream> PostgresWire<S> {
         self.output.fill(0);
     }
 
-    /// Lets `scanner` process what has arrived, and reads more until it asks for something other
-    /// than more bytes.
+    /// Lets `scanner` process the bytes that have arrived, and reads more until it asks for
+    /// something other than more bytes.
     pub(super) async fn scan(
         &mut self,
         scanner: &mut PostgresScanner,

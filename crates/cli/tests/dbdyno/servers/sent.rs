@@ -75,7 +75,7 @@ pub(crate) fn of_postgres(log: &str) -> Vec<Session> {
             (Some(id), .., Some((_, values))) => {
                 let session = sessions.iter_mut().find(|session| session.id == id);
                 let last = session.and_then(|session| session.sent.last_mut()).unwrap();
-                last.sql = in_place(&last.sql, values);
+                last.sql = with_values_filled_in(&last.sql, values);
             }
             _ => assert!(!line.contains("sbtest"), "not understood: {line}"),
         }
@@ -91,7 +91,7 @@ fn add(sessions: &mut Vec<Session>, id: &str, sent: Sent) {
 }
 
 /// Fills in parameter values: `... id=$1` with `$1 = '5', $2 = 'x'` becomes `... id='5'`.
-fn in_place(sql: &str, values: &str) -> String {
+fn with_values_filled_in(sql: &str, values: &str) -> String {
     let values: Vec<&str> = values.split(", $").map(|value| value.split_once(" = ").unwrap().1).collect();
     let mut parts = sql.split('$');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -187,5 +187,5 @@ fn shapes_fit_statements_to_the_last_character_or_not_at_all() {
         assert_eq!(fit(of, other), None, "{other}");
     }
     assert_eq!(values("UPDATE sbtestN SET k=k+1 WHERE id=?", "UPDATE sbtest1 SET k=k+2 WHERE id=1"), None);
-    assert_eq!(in_place("a=$2 AND b=$1", "$1 = '5', $2 = '1-2'"), "a='1-2' AND b='5'");
+    assert_eq!(with_values_filled_in("a=$2 AND b=$1", "$1 = '5', $2 = '1-2'"), "a='1-2' AND b='5'");
 }
