@@ -18,8 +18,8 @@ use crate::stream::{ByteStream, write_whole};
 /// the kernel gather two pieces.
 const WORTH_GATHERING: usize = 1024;
 
-/// Time limit for reading the message that the server sent before it closed the connection. If there
-/// is such a message, it has arrived already.
+/// Time limit for reading the message that the server sent before it closed the connection. If
+/// there is such a message, it has arrived already.
 const CLOSING_MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A byte stream with its buffers, and the state of the exchange on it.

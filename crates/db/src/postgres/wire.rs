@@ -78,8 +78,7 @@ impl<S: ByteStream> PostgresWire<S> {
         &mut self.output
     }
 
-    /// Checks the messages that arrived since the last answer, and sends the messages as a new
-    /// request.
+    /// Checks the messages that arrived since the last answer, and then sends a new request.
     pub(super) fn send(&mut self) -> impl Future<Output = Result<(), PostgresFault>> {
         let checked = if self.input.is_empty() { Ok(()) } else { self.check_unsolicited() };
         self.send_checked(checked)
