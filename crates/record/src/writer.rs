@@ -45,10 +45,10 @@ impl RunWriter {
 
     /// Continues the run in `dir`, however its last process ended.
     ///
-    /// The first event after this must be `RunEvent::Started` with `resumed`. By this line a reader
-    /// knows that a broken line before it was cut off by a crash. It fails when `dir` is no run
-    /// directory, when its format is too new or its manifest damaged, or when another process writes
-    /// it.
+    /// The first event after this must be `RunEvent::Started` with `resumed`. From this event a reader
+    /// knows that a broken line before it was cut off by a crash. `resume` fails when `dir` is not a
+    /// run directory, when its format is too new or its manifest damaged, or when another process
+    /// writes it.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Manifest), Error> {
         let manifest = reader::read_manifest(dir)?;
         let events = LineWriter::go_on(dir.join(EVENTS))?;
@@ -86,7 +86,7 @@ impl RunWriter {
     /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`. `n` is
     /// the lowest number that is free for this cell.
     ///
-    /// The result is the new place relative to the run directory, as `RunEvent::CellSetAside` wants it.
+    /// The result is the new path relative to the run directory, as `RunEvent::CellSetAside` records it.
     /// It is `None` when the cell has no folder.
     pub fn set_aside(&self, cell: &CellId) -> Result<Option<PathBuf>, Error> {
         let path = cell_path(cell)?;
@@ -122,7 +122,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Moves a folder of the same filesystem to `to`, which is in this run.
+    /// Moves a folder to `to`, which is in this run and on the same filesystem.
     fn move_here(&self, from: &Path, to: &Path) -> Result<(), Error> {
         refuse_links(&self.dir, to)?;
         let write_error = |source| Error::Write { path: to.into(), source };
@@ -134,7 +134,7 @@ impl RunWriter {
 
 pub struct CellWriter {
     dir: PathBuf,
-    /// Folder of the steps that run once more only to make the data again.
+    /// Folder of the steps that run once more only to recreate the data.
     repeated: PathBuf,
     events: LineWriter,
 }
@@ -158,7 +158,7 @@ impl CellWriter {
         StepWriter::open(dir)
     }
 
-    /// Creates the folder of a step that runs once more only to make the data again. Readers of the run
+    /// Creates the folder of a step that runs once more only to recreate the data. Readers of the run
     /// skip it. The folder is `repeated/<block>/<variant>/<workload>/<n>.<step>`, with the lowest
     /// number `n` that is free.
     pub fn repeated(&self, name: &str) -> Result<StepWriter, Error> {
@@ -255,8 +255,8 @@ impl StepWriter {
         self.files().into_iter().try_for_each(LineWriter::flush)
     }
 
-    /// Puts all lines and the folder on the disk, then the checksums of all files. The step's counter
-    /// writers must be synced on their own before this. Nothing may be written after it.
+    /// Syncs all lines and the folder to the disk, and then the checksums of all files. The step's
+    /// counter writers must be synced on their own before this. Nothing may be written after it.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.files().into_iter().try_for_each(LineWriter::sync)?;
         let counters = self.dir.join(COUNTERS);
@@ -284,8 +284,8 @@ pub struct CounterWriter {
 
 impl CounterWriter {
     /// Appends one sample, taken `at_us` since the barrier, and gives it to the operating system. Only
-    /// values that differ from the line before are written. A key that is missing here keeps its last
-    /// value for readers.
+    /// values that differ from the line before are written. For a key that is missing from a line,
+    /// readers use its last value.
     pub fn line(&mut self, at_us: i64, values: &BTreeMap<String, i64>) -> Result<(), Error> {
         let changed = values.iter().filter(|(key, value)| self.last.get(*key) != Some(value));
         let changed: BTreeMap<String, i64> = changed.map(|(key, value)| (key.clone(), *value)).collect();
