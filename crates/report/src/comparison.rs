@@ -217,7 +217,7 @@ fn counted(verdicts: impl Iterator<Item = Option<Verdict>>) -> String {
         Verdict::Undecided,
         Verdict::Invalid,
     ];
-    // These are named only where a comparison has them, because few do.
+    // These verdicts are named only where a comparison has them, because few comparisons do.
     let rare = [Verdict::Missed, Verdict::Stalled, Verdict::Paced, Verdict::Invalid];
     let shown = words.into_iter().filter(|verdict| !rare.contains(verdict) || of(*verdict) > 0);
     let counts: Vec<String> = shown.map(|verdict| format!("{} {}", of(verdict), verdict.word())).collect();

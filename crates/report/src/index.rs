@@ -32,8 +32,8 @@ pub struct HistoryEntry {
     pub page: String,
 }
 
-/// Writes the index as one page. `live_seconds` is how often it asks a server for news, and `None`
-/// for a file.
+/// Writes the index as one page. `live_seconds` is the interval at which the page asks a server for
+/// new runs. It is `None` for a page in a file.
 pub fn index_html(
     folder: &str,
     runs: &[RunEntry],

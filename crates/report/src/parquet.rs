@@ -197,8 +197,8 @@ impl ParquetTable {
     }
 }
 
-/// Returns the columns that say where a row belongs. `workload` is a name with its set-up, which
-/// gets a column of its own.
+/// Returns the columns that say which workload, set-up, step and variant a row is about. `workload`
+/// is a workload's name with its set-up, which gets its own column.
 fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 4] {
     let (workload, setup) = workload_and_setup(workload);
     of_key(workload, setup, step, variant)

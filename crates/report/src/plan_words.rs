@@ -210,7 +210,8 @@ fn parts<'a>(compared: &[Compared<'a>]) -> Vec<DecidedGroup<'a>> {
     by_group.into_values().collect()
 }
 
-/// Returns the step's group in published tables. Without a group it is what its operations do.
+/// Returns the step's group in published tables. A step without one is grouped by the class of its
+/// operations.
 fn group_of(step: &StepFindings) -> String {
     let class = match step.headline_class {
         OperationClass::Query => "steps that query",

@@ -237,7 +237,7 @@ fn paths_to(text: &str, own: &DiskLine) -> Vec<DiskLine> {
     let head = if own.has_io() { None } else { head_of(&own.name) };
     let Some((subsystem, namespace)) = head else { return Vec::new() };
     let head = format!("nvme{subsystem}n{namespace}");
-    // This partition has had no IO, but its disk has, so their own lines count.
+    // If the whole disk's line has IO, the kernel counts there, and this partition has had none.
     if lines(text).any(|line| line.name == head && line.has_io()) {
         return Vec::new();
     }
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_mounts_on_one_place_the_later_one_counts() {
+    fn of_two_mounts_at_one_path_the_later_one_counts() {
         assert_eq!(on("/mnt/x"), ("tmpfs".into(), "tmpfs".into()));
     }
 

@@ -18,10 +18,10 @@ use crate::sources::{Moment, Source, Values};
 /// A function that makes a source, on the thread that will read it.
 pub(crate) type Open = Box<dyn FnOnce() -> Result<Box<dyn Source>, Error> + Send>;
 
-/// What a reader should do.
+/// What a reader reads, when, and on which CPUs.
 pub(crate) struct Spec {
     pub(crate) name: &'static str,
-    /// Its place in the tally.
+    /// Its index in the tally.
     pub(crate) number: usize,
     /// Its sources by name, in the order in which they are read.
     pub(crate) sources: Vec<(&'static str, Open)>,
@@ -90,8 +90,8 @@ pub(crate) fn run(spec: Spec, tally: Arc<ReadTally>, commands: &Receiver<Command
         return;
     }
     reader.follow(commands);
-    // No one listens any more when the sampler was dropped or has given this reader up. The files are
-    // complete all the same.
+    // If the sampler was dropped or has stopped waiting for this reader, no one receives the event.
+    // The files are complete in any case.
     let _ = events.send(reader.finish());
 }
 

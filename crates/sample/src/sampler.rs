@@ -1,5 +1,5 @@
-//! Offers the sampler to its callers, who start it, begin sampling, mark the end of a window, and
-//! stop it. A [`Config`] says what it reads, how often, and on which CPUs.
+//! The sampler as its callers use it: they start it, begin sampling, mark the end of a window, and stop
+//! it. A [`Config`] says what it reads, how often, and on which CPUs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ impl Mark {
     }
 }
 
-/// A reader thread as seen from outside.
+/// A reader thread, with the channels for its commands and events.
 #[derive(Debug)]
 struct ReaderHandle {
     name: &'static str,
@@ -112,7 +112,7 @@ impl Sampler {
     }
 
     /// Takes a sample now, because the common window ends. It does nothing before [`Sampler::begin`].
-    /// It does not wait: the result tells when the sample is taken. Until then the load's connections
+    /// It does not wait: the result says whether the sample is taken. Until then the load's connections
     /// should stay open, because a server with a process or a thread for each of them counts less of
     /// those that have ended.
     pub fn mark(&self) -> Mark {

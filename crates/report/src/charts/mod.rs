@@ -160,8 +160,8 @@ fn block_rates(variant: &VariantStep) -> Vec<Value> {
     variant.valid_runs().map(of_run).collect()
 }
 
-/// Makes a number for the data. A whole number is without its `.0`, because a large run has 80,000
-/// of them.
+/// Makes a number for the data. A whole number is written without `.0`, because a large run has
+/// 80,000 whole numbers.
 pub(crate) fn figure(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
@@ -177,10 +177,9 @@ fn milliseconds(time_us: u64) -> Value {
     figure(time_us as f64 / 1e3)
 }
 
-/// Counts the lines by second, in lines with as many points as the headline's. In each run the
-/// headline's kind has two lines, the rate and the longest response time. Every other kind has two
-/// with half the points, which count as one. The device has three with half the points, which count
-/// as two.
+/// Counts the lines by second. In each run the headline's kind has two lines, the rate and the
+/// longest response time. Every other kind has two lines with half as many points, which count as
+/// one. The device has three lines with half as many points, which count as two.
 fn lines(findings: &Findings, of_one_block: bool) -> usize {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let runs = steps

@@ -23,7 +23,7 @@ pub(super) struct SecondCharts {
     pub(super) further: Vec<Chart>,
     /// Notes on runs that are not drawn, by variant.
     pub(super) notes: Vec<String>,
-    /// Why there are no charts; empty where there are.
+    /// The reason why there are no charts. It is empty where there are charts.
     pub(super) none: String,
 }
 

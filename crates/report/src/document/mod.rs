@@ -274,8 +274,8 @@ pub struct Cell {
     /// 95 % interval of a ratio.
     pub interval: Option<Interval>,
     pub verdict: Option<Verdict>,
-    /// An interval around 1 that a page draws as a line with a dot. The text or a neighbour says it
-    /// too.
+    /// An interval around 1 that a page draws as a line with a dot. The text of this or of a
+    /// neighbouring table cell has it too.
     pub drawn: Option<Interval>,
     /// Why the table cell has that colour or no value.
     pub note: String,

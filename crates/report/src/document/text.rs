@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_narrow_terminal_each_has_a_part_of_its_own_and_all_its_words() {
+    fn in_a_narrow_terminal_each_long_column_has_its_own_part_and_all_its_words() {
         let lines = table_of(&ROWS).with_long_cells_broken(50).lines(50, false);
         assert!(lines.iter().all(|line| columns_of(line) <= 50), "{lines:#?}");
         insta::assert_snapshot!(lines.join("\n"), @r"

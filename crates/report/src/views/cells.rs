@@ -90,7 +90,7 @@ pub(super) fn number(value: f64, text: String) -> Cell {
     Cell { value: Some(value), ..Cell::from(text) }
 }
 
-/// Makes a table cell for a number that may be unknown. Then its text says so.
+/// Makes a table cell for a number that may be unknown. For an unknown number, `text` says so.
 pub(super) fn known(value: Option<f64>, text: String) -> Cell {
     Cell { value, ..Cell::from(text) }
 }
@@ -402,15 +402,15 @@ pub(super) fn variants<'a>(tables: &Tables<'a>) -> Vec<&'a str> {
 
 /// Steps and variants without a value that share a reason.
 struct Reason {
-    /// The placeholder of the first place.
+    /// The placeholder of the first step.
     placeholder: Placeholder,
     differ: bool,
-    /// Each variant with the numbers of its steps.
-    places: Vec<(String, Vec<usize>)>,
+    /// Each variant with the indexes of its steps.
+    variants: Vec<(String, Vec<usize>)>,
 }
 
-/// Returns one line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are one
-/// place, `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
+/// Returns one line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are named
+/// as a range, `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
 pub(super) fn missing_values(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {
@@ -434,14 +434,18 @@ pub(super) fn missing_values(scope: Scope<'_>) -> Vec<String> {
                     && Warning::are_alike(&known.placeholder.why, &placeholder.why)
             };
             let known = reasons.iter().position(is_alike).unwrap_or_else(|| {
-                reasons.push(Reason { placeholder: placeholder.clone(), differ: false, places: Vec::new() });
+                reasons.push(Reason {
+                    placeholder: placeholder.clone(),
+                    differ: false,
+                    variants: Vec::new(),
+                });
                 reasons.len() - 1
             });
             let reason = &mut reasons[known];
             reason.differ |= reason.placeholder.why != placeholder.why;
-            match reason.places.last_mut() {
+            match reason.variants.last_mut() {
                 Some((last, steps)) if last == variant => steps.push(at),
-                _ => reason.places.push((variant.to_owned(), vec![at])),
+                _ => reason.variants.push((variant.to_owned(), vec![at])),
             }
         }
     }
@@ -451,29 +455,29 @@ pub(super) fn missing_values(scope: Scope<'_>) -> Vec<String> {
 
 impl Reason {
     fn line(&self, steps: &[&str]) -> String {
-        let of_variant = |(variant, places): &(String, Vec<usize>)| {
-            if places.len() == steps.len() && steps.len() > 1 {
+        let of_variant = |(variant, indexes): &(String, Vec<usize>)| {
+            if indexes.len() == steps.len() && steps.len() > 1 {
                 return variant.clone();
             }
-            format!("{}, {variant}", named(steps, places))
+            format!("{}, {variant}", named(steps, indexes))
         };
-        let places: Vec<String> = self.places.iter().map(of_variant).collect();
+        let variants: Vec<String> = self.variants.iter().map(of_variant).collect();
         // The warnings and the step's own section have the full reason.
         let Placeholder { text, why } = &self.placeholder;
         let why =
             if *text == "invalid" { why.first().map_or_else(String::new, brief) } else { reasons_text(why) };
         let others = if self.differ { " (the first of these; all are listed by step)" } else { "" };
-        one_line(&format!("{}: {text}: {why}{others}", places.join("; ")))
+        one_line(&format!("{}: {text}: {why}{others}", variants.join("; ")))
     }
 }
 
-/// Names neighbouring steps as `first to last`, and others by name. Of more than three, the first
-/// two are named and the rest counted.
-fn named(steps: &[&str], places: &[usize]) -> String {
+/// Names the steps at these indexes. Neighbouring steps are `first to last`. Of more than three
+/// others, the first two are named and the rest counted.
+fn named(steps: &[&str], indexes: &[usize]) -> String {
     const NAMED: usize = 3;
-    let names: Vec<&str> = places.iter().map(|place| steps[*place]).collect();
+    let names: Vec<&str> = indexes.iter().map(|index| steps[*index]).collect();
     match names.as_slice() {
-        [first, .., last] if places[places.len() - 1] - places[0] + 1 == places.len() => {
+        [first, .., last] if indexes[indexes.len() - 1] - indexes[0] + 1 == indexes.len() => {
             format!("{first} to {last}")
         }
         [first, second, rest @ ..] if rest.len() + 2 > NAMED => {

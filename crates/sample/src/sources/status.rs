@@ -29,8 +29,8 @@ const ENDING_POLL: Duration = Duration::from_millis(5);
 /// did. It exists only for servers whose sessions report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
-/// Prefix for the names of counters when the server is none of the products. They are kept, and no
-/// figure is made of them.
+/// Prefix for the names of counters of a server that is not a product that dbdyno knows. They are
+/// recorded, but no figure is computed from them.
 const FOREIGN: &str = "foreign.";
 
 /// The connection for status queries.
