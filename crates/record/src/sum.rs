@@ -1,5 +1,5 @@
-//! Adds up many stored histograms without building a histogram from each one. Building them would take
-//! most of an analysis's time.
+//! Adds up many stored histograms without building a histogram from each one. Building them would
+//! take most of an analysis's time.
 //!
 //! The format is HdrHistogram's version 2, deflated. It begins with a cookie and a length. Then come,
 //! compressed by zlib, 40 bytes of settings and the counts from the lowest value up. Counts are zig-zag
@@ -9,7 +9,8 @@
 use fdeflate::Decompressor;
 use hdrhistogram::Histogram;
 
-/// The cookies mean "HistV2, deflated" and "HistV2, plain". Their low digits give the size of a number.
+/// The cookies mean "HistV2, deflated" and "HistV2, plain". Their low digits give the size of a
+/// number.
 const DEFLATED_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const PLAIN_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
 /// The settings are the cookie, length of the counts, normalizing offset, digits, lowest value, highest
@@ -18,8 +19,8 @@ const SETTINGS_BYTES: usize = 40;
 /// dbdyno writes histograms of values from 1 with three digits.
 const LOW: u64 = 1;
 const DIGITS: u8 = 3;
-/// 2 × 10³ rounded up to a power of two. Each value below it has its own count. Above it, each further
-/// doubling of the value has half as many counts.
+/// 2 × 10³ rounded up to a power of two. Each value below it has its own count. Above it, each
+/// further doubling of the value has half as many counts.
 const SUB_BUCKETS: u64 = 2_048;
 const HALF_BITS: u32 = (SUB_BUCKETS / 2).trailing_zeros();
 /// More counts than a histogram with [`DIGITS`] digits can have.
@@ -37,8 +38,8 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Adds a stored histogram. The result is `None` if dbdyno would not have written these bytes, and
-    /// the sum must not be used after that.
+    /// Adds a stored histogram. The result is `None` if dbdyno would not have written these bytes,
+    /// and the sum must not be used after that.
     pub(crate) fn add(&mut self, compressed: &[u8]) -> Option<()> {
         let length = inflate(compressed, &mut self.unpacked)?;
         let (settings, counts) = self.unpacked[..length].split_at_checked(SETTINGS_BYTES)?;
@@ -103,7 +104,8 @@ fn inflate(compressed: &[u8], unpacked: &mut Vec<u8>) -> Option<usize> {
     Some(written)
 }
 
-/// Returns how many counts a histogram with these settings has, or `None` when they are not dbdyno's.
+/// Returns how many counts a histogram with these settings has, or `None` when they are not
+/// dbdyno's.
 fn counts_length(settings: &[u8], counts_bytes: usize) -> Option<usize> {
     let of = |from: usize, to: usize| big_endian(&settings[from..to]);
     let is_own = settings.starts_with(&PLAIN_COOKIE)
@@ -169,8 +171,8 @@ mod tests {
         bytes
     }
 
-    /// Returns the stored form of a histogram's plain form. The crate has no serializer that starts from
-    /// plain bytes.
+    /// Returns the stored form of a histogram's plain form. The crate has no serializer that starts
+    /// from plain bytes.
     fn deflated(plain: &[u8]) -> Vec<u8> {
         let payload = fdeflate::compress_to_vec(plain);
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

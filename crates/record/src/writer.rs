@@ -45,10 +45,10 @@ impl RunWriter {
 
     /// Continues the run in `dir`, however its last process ended.
     ///
-    /// The first event after this must be `RunEvent::Started` with `resumed`. From this event a reader
-    /// knows that a broken line before it was cut off by a crash. `resume` fails when `dir` is not a
-    /// run directory, when its format is too new or its manifest damaged, or when another process
-    /// writes it.
+    /// The first event after this must be `RunEvent::Started` with `resumed`. From this event a
+    /// reader knows that a broken line before it was cut off by a crash. `resume` fails when `dir`
+    /// is not a run directory, when its format is too new or its manifest damaged, or when another
+    /// process writes it.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Manifest), Error> {
         let manifest = reader::read_manifest(dir)?;
         let events = LineWriter::go_on(dir.join(EVENTS))?;
@@ -86,8 +86,8 @@ impl RunWriter {
     /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`. `n` is
     /// the lowest number that is free for this cell.
     ///
-    /// The result is the new path relative to the run directory, as `RunEvent::CellSetAside` records it.
-    /// It is `None` when the cell has no folder.
+    /// The result is the new path relative to the run directory, as `RunEvent::CellSetAside`
+    /// records it. It is `None` when the cell has no folder.
     pub fn set_aside(&self, cell: &CellId) -> Result<Option<PathBuf>, Error> {
         let path = cell_path(cell)?;
         let from = self.dir.join(CELLS).join(&path);
@@ -158,9 +158,9 @@ impl CellWriter {
         StepWriter::open(dir)
     }
 
-    /// Creates the folder of a step that runs once more only to recreate the data. Readers of the run
-    /// skip it. The folder is `repeated/<block>/<variant>/<workload>/<n>.<step>`, with the lowest
-    /// number `n` that is free.
+    /// Creates the folder of a step that runs once more only to recreate the data. Readers of the
+    /// run skip it. The folder is `repeated/<block>/<variant>/<workload>/<n>.<step>`, with the
+    /// lowest number `n` that is free.
     pub fn repeated(&self, name: &str) -> Result<StepWriter, Error> {
         let name = folder_name(name)?;
         let place = |number: u32| self.repeated.join(format!("{number}.{name}"));

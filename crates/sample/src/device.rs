@@ -237,7 +237,8 @@ fn paths_to(text: &str, own: &DiskLine) -> Vec<DiskLine> {
     let head = if own.has_io() { None } else { head_of(&own.name) };
     let Some((subsystem, namespace)) = head else { return Vec::new() };
     let head = format!("nvme{subsystem}n{namespace}");
-    // If the whole disk's line has IO, the kernel counts there, and this partition has had none.
+    // If the line of the whole disk has IO, the kernel counts on that disk, and this partition has
+    // had no IO.
     if lines(text).any(|line| line.name == head && line.has_io()) {
         return Vec::new();
     }

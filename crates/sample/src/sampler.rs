@@ -1,5 +1,5 @@
-//! The sampler as its callers use it: they start it, begin sampling, mark the end of a window, and stop
-//! it. A [`Config`] says what it reads, how often, and on which CPUs.
+//! The sampler as its callers use it: they start it, begin sampling, mark the end of a window, and
+//! stop it. A [`Config`] says what it reads, how often, and on which CPUs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -111,10 +111,10 @@ impl Sampler {
         self.tell_all(|| Command::Begin(barrier));
     }
 
-    /// Takes a sample now, because the common window ends. It does nothing before [`Sampler::begin`].
-    /// It does not wait: the result says whether the sample is taken. Until then the load's connections
-    /// should stay open, because a server with a process or a thread for each of them counts less of
-    /// those that have ended.
+    /// Takes a sample now, because the common window ends. It does nothing before
+    /// [`Sampler::begin`]. It does not wait: the result says whether the sample is taken. Until
+    /// then the load's connections should stay open, because a server with a process or a thread
+    /// for each of them counts less of those that have ended.
     pub fn mark(&self) -> Mark {
         let alive = Arc::new(());
         self.tell_all(|| Command::Mark(Arc::clone(&alive)));

@@ -1,5 +1,5 @@
-//! Makes random changes to bytes from a fixed seed, and runs a test in a process with little memory.
-//! The tests of everything that reads records use both.
+//! Makes random changes to bytes from a fixed seed, and runs a test in a process with little
+//! memory. The tests of everything that reads records use both.
 
 use std::process::Command;
 
@@ -94,8 +94,9 @@ impl Draw {
     }
 }
 
-/// Runs `read` in a separate process. Its argument is the number of inputs to read, which is `inputs`
-/// unless `DBDYNO_FUZZ_INPUTS` sets another number. `test` is the full name of the calling test.
+/// Runs `read` in a separate process. Its argument is the number of inputs to read, which is
+/// `inputs` unless `DBDYNO_FUZZ_INPUTS` sets another number. `test` is the full name of the calling
+/// test.
 pub(crate) fn in_a_small_process(test: &str, inputs: u64, read: impl FnOnce(u64)) {
     let inputs = std::env::var("DBDYNO_FUZZ_INPUTS").map_or(inputs, |inputs| inputs.parse().unwrap());
     if std::env::var_os(CHILD).is_none() {

@@ -1,5 +1,5 @@
-//! Tests of files that dbdyno did not write: pipes, devices, links and huge files. Each is reported by
-//! name as a fault of its run. Reading it neither blocks nor takes much memory.
+//! Tests of files that dbdyno did not write: pipes, devices, links and huge files. Each is reported
+//! by name as a fault of its run. Reading it neither blocks nor takes much memory.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -409,8 +409,8 @@ struct Reason {
     variants: Vec<(String, Vec<usize>)>,
 }
 
-/// Returns one line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are named
-/// as a range, `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
+/// Returns one line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are
+/// named as a range, `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
 pub(super) fn missing_values(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {

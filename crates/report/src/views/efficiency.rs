@@ -11,7 +11,8 @@ use super::details::metrics::{ZEROS, ratio_text};
 use crate::document::{Cell, Table};
 use crate::number::fixed;
 
-/// Metric of the MB that scans read per second. It is zero for tables in memory, and then not shown.
+/// Metric of the MB that scans read per second. It is zero for tables in memory, and then not
+/// shown.
 const READS: &str = "rmbps";
 
 /// Makes the tables of the metrics that reports on microbenchmarks have. The first table says how

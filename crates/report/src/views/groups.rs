@@ -159,8 +159,8 @@ fn cells(group: &Group<'_>, scope: Scope<'_>) -> Vec<Cell> {
     let (is_time, colours) = (group.are_times(), scope.run.colours);
     let of_all =
         |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, colours), value, ratios.bound());
-    // The lowest and the highest ratio have no colour here, because each is in the table of its step
-    // in colour.
+    // The lowest and the highest ratio have no colour here, because each is in the table of its
+    // step in colour.
     let end = |(step, ratio): &(&StepFindings, Ratio)| Cell {
         tone: Tone::Plain,
         sign: "",

@@ -54,8 +54,8 @@ impl Recording {
         self.step.dir().join("counters")
     }
 
-    /// Waits until every source that has a counter file has its first sample. The sources are read by
-    /// several threads, so that the first samples come at different times.
+    /// Waits until every source that has a counter file has its first sample. The sources are read
+    /// by several threads, so that the first samples come at different times.
     pub(crate) fn wait_for_first_samples(&self) {
         wait_for("the first sample of every source", || {
             let files = std::fs::read_dir(self.counter_dir()).unwrap().map(|file| file.unwrap().path());
@@ -64,8 +64,8 @@ impl Recording {
         });
     }
 
-    /// Returns the counter file of `source` with unchanged values filled in, or `None` if there is no
-    /// file. A line that is only partly written is left out.
+    /// Returns the counter file of `source` with unchanged values filled in, or `None` if there is
+    /// no file. A line that is only partly written is left out.
     pub(crate) fn read(&self, source: &str) -> Option<Series> {
         let text = std::fs::read_to_string(self.counter_dir().join(format!("{source}.jsonl"))).ok()?;
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -105,9 +105,9 @@ impl Series {
     }
 }
 
-/// Runs `attempt` until it succeeds, at most eight times. It is for tests of timing, which fail when
-/// the machine is busy. A mistake of the sampler makes all attempts fail. The error of an attempt says
-/// which sample was missing.
+/// Runs `attempt` until it succeeds, at most eight times. It is for tests of timing, which fail
+/// when the machine is busy. A mistake of the sampler makes all attempts fail. The error of an
+/// attempt says which sample was missing.
 pub(crate) fn once_undisturbed(attempt: impl Fn() -> Result<(), String>) {
     let mut failures = Vec::new();
     for _ in 0..8 {

@@ -1,5 +1,5 @@
-//! Tests source `client` with a known amount of CPU work, in a separate process, so that no other test
-//! adds to the CPU time.
+//! Tests source `client` with a known amount of CPU work, in a separate process, so that no other
+//! test adds to the CPU time.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -52,7 +52,8 @@ fn check_burnt_cpu_time() {
     let burnt_here = burn(Duration::from_millis(700));
     let burnt = burnt_here + std::thread::spawn(|| burn(Duration::from_millis(700))).join().unwrap();
     let report = sampler.stop().unwrap();
-    // CPU time that this test and the sampler used in addition. Some of it was before the first sample.
+    // CPU time that this test and the sampler used in addition. Some of it was before the first
+    // sample.
     let others = thread_cpu() - before - burnt_here + report.cpu;
 
     let client = recording.read("client").unwrap();

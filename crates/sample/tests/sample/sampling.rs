@@ -84,8 +84,8 @@ fn sample(config: &Config, recording: &Recording, work: impl FnOnce()) -> Report
     sampler.stop().unwrap()
 }
 
-/// Returns a folder on the disk of the build directory, because the system's temporary folder may be
-/// in memory.
+/// Returns a folder on the disk of the build directory, because the system's temporary folder may
+/// be in memory.
 fn folder_on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -114,8 +114,8 @@ fn a_process_that_writes_and_syncs_is_seen_in_its_own_counters_and_in_the_disks(
         wait_for("all writes", || {
             file.metadata().is_ok_and(|file| file.len() == (WRITES * WRITE_BYTES) as u64)
         });
-        // The file has its length before the last sync ends. After the sync the writer sleeps, because
-        // it waits for input.
+        // The file has its length before the last sync ends. After the sync the writer sleeps,
+        // because it waits for input.
         let stat = format!("/proc/{}/stat", writer.0.id());
         wait_for("the last sync", || std::fs::read_to_string(&stat).unwrap().contains(") S "));
     });
@@ -180,8 +180,8 @@ fn the_sleeps_of_a_load_thread_are_counted() {
 #[test]
 fn the_clock_and_the_ticks_of_a_busy_process_agree() {
     let process = Process::spawn(Command::new("sh").args(["-c", "while :; do :; done"]));
-    // Clock and ticks are read one after the other, so the process must not run between these readings
-    // in the first and in the last sample.
+    // Clock and ticks are read one after the other, so the process must not run between these
+    // readings in the first and in the last sample.
     process.pause();
     let recording = Recording::new();
     let config = Config { server_pid: Some(process.0.id()), ..Config::default() };
@@ -203,8 +203,8 @@ fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end()
     once_undisturbed(samples_around_a_step);
 }
 
-/// Samples as in a step of 0.7 s. The error says which sample came too late, which may be due to a busy
-/// machine.
+/// Samples as in a step of 0.7 s. The error says which sample came too late, which may be due to a
+/// busy machine.
 fn samples_around_a_step() -> Result<(), String> {
     let recording = Recording::new();
     let config = Config {
@@ -244,8 +244,8 @@ fn samples_around_a_step() -> Result<(), String> {
     let sizes = recording.read("size");
     assert!(sizes.is_none(), "the folder was removed before sampling began: {sizes:?}");
     assert!(report.warnings.iter().any(|warning| warning.starts_with("`size` is not sampled")), "{report:?}");
-    // A sample may come later by the longest delay that the sampler has recorded, and by the longest
-    // time that a round took. The sampler does not make up for samples that it missed.
+    // A sample may come later by the longest delay that the sampler has recorded, and by the
+    // longest time that a round took. The sampler does not make up for samples that it missed.
     let late_us: i64 = sampler.lines.iter().map(|line| line.1["late_us"]).max().unwrap();
     let lasted_us =
         sampler.lines.iter().zip(&client.lines).map(|(last, first)| last.0 - first.0).max().unwrap();
@@ -259,8 +259,8 @@ fn samples_around_a_step() -> Result<(), String> {
     if !(-500_000..0).contains(&times[0]) {
         return Err(format!("no sample before the barrier: {times:?}"));
     }
-    // There are seven moments. The thread of this source takes one sample for all moments that it has
-    // missed.
+    // There are seven moments. The thread of this source takes one sample for all moments that it
+    // has missed.
     let status = recording.read("status").unwrap().lines.len();
     if status < 4 { Err(format!("{status} samples of the status")) } else { Ok(()) }
 }

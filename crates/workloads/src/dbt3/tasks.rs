@@ -125,8 +125,8 @@ impl Dbt3LoadTask {
         }
     }
 
-    /// Starts the thread that makes rows, from the batch at place `at` on. The thread ends after
-    /// the last batch, or when no one takes them any more.
+    /// Starts the thread that makes rows, from the batch at index `at` on. The thread ends after
+    /// the last batch, or when the receiver has been dropped.
     fn made_from(&self, at: usize) -> Result<mpsc::Receiver<Lines>, Failure> {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (batches, scale_factor) = (self.batches[at..].to_vec(), self.scale_factor);

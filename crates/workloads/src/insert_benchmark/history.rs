@@ -93,7 +93,7 @@ impl History {
         self.clients.iter_mut().for_each(|table| table.deletes = Deletes::default());
     }
 
-    /// Takes over what step `index` did.
+    /// Adds the inserts and deletes of step `index`, which ended with `end`.
     pub(crate) fn add(&mut self, index: usize, step: &ClientPart, end: &StepEnd) {
         let kinds = kinds(step);
         let sent = |statements| Inserted {
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(deletes(20, &end(1, 8, 350, &[3])), Deletes { due: 350, done: 350 });
     }
 
-    /// Returns the end of a `task` that failed more often than it has a list for.
+    /// Returns the end of a `task` with `more` failures that it does not list.
     fn unlisted(mut task: StepEnd, more: u64) -> StepEnd {
         task.tasks[0].done -= more;
         task
