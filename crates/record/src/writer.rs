@@ -96,16 +96,16 @@ impl RunWriter {
             return Ok(None);
         }
         let mut number = 1u32;
-        let place = loop {
-            let place = Path::new(ASIDE).join(number.to_string()).join(&path);
-            if !self.dir.join(&place).exists() {
-                break place;
+        let aside = loop {
+            let aside = Path::new(ASIDE).join(number.to_string()).join(&path);
+            if !self.dir.join(&aside).exists() {
+                break aside;
             }
             number += 1;
         };
-        self.move_here(&from, &self.dir.join(&place))?;
+        self.move_here(&from, &self.dir.join(&aside))?;
         sync_folder(&parent_of(&from))?;
-        Ok(Some(place))
+        Ok(Some(aside))
     }
 
     /// Moves the records of a cell from the run directory `from` into this one. Both must be on the
@@ -163,14 +163,14 @@ impl CellWriter {
     /// lowest number `n` that is free.
     pub fn repeated(&self, name: &str) -> Result<StepWriter, Error> {
         let name = folder_name(name)?;
-        let place = |number: u32| self.repeated.join(format!("{number}.{name}"));
-        let dir = (1..).map(place).find(|dir| !dir.exists()).unwrap_or_else(|| place(0));
+        let path = |number: u32| self.repeated.join(format!("{number}.{name}"));
+        let dir = (1..).map(path).find(|dir| !dir.exists()).unwrap_or_else(|| path(0));
         create_folder(&dir)?;
         StepWriter::open(dir)
     }
 }
 
-/// Syncs every folder from `top` down to the one that holds `below`.
+/// Syncs every folder from `top` down to the one that contains `below`.
 fn sync_folders_between(top: &Path, below: &Path) -> Result<(), Error> {
     below.ancestors().skip(1).take_while(|folder| folder.starts_with(top)).try_for_each(sync_folder)
 }

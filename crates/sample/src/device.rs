@@ -122,9 +122,9 @@ pub(crate) fn parse_mounts(text: &str) -> Vec<Mount> {
 }
 
 fn parse_mount(line: &str) -> Option<Mount> {
-    let (place, filesystem) = line.split_once(" - ")?;
-    let mut place = place.split(' ').skip(3);
-    let (root, mount_point) = (place.next()?, place.next()?);
+    let (mount, filesystem) = line.split_once(" - ")?;
+    let mut mount = mount.split(' ').skip(3);
+    let (root, mount_point) = (mount.next()?, mount.next()?);
     let mut fields = filesystem.split(' ');
     Some(Mount {
         root: PathBuf::from(unescape(root)),

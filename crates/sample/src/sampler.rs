@@ -44,7 +44,7 @@ pub struct Sampler {
     warnings: Vec<String>,
 }
 
-/// A sample that was asked for and may still be under way.
+/// A requested sample, which may still be in progress.
 #[derive(Debug, Default)]
 pub struct Mark(Weak<()>);
 

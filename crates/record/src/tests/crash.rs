@@ -164,9 +164,9 @@ fn a_cell_that_did_not_end_is_set_aside_and_can_be_run_again() {
     let (run, _) = RunWriter::resume(&dir).unwrap();
     assert_eq!(run.set_aside(&cell_id("rollback")).unwrap(), None);
     for number in [1, 2] {
-        let place = run.set_aside(&cell_id("wal")).unwrap().unwrap();
-        assert_eq!(place, Path::new(&format!("aside/{number}/1/wal/insert-benchmark")));
-        assert!(dir.join(&place).join("events.jsonl").exists());
+        let path = run.set_aside(&cell_id("wal")).unwrap().unwrap();
+        assert_eq!(path, Path::new(&format!("aside/{number}/1/wal/insert-benchmark")));
+        assert!(dir.join(&path).join("events.jsonl").exists());
         assert_eq!(Run::open(&dir).unwrap().cells, []);
         run.cell(&cell_id("wal")).unwrap().event(&cell_events()[0]).unwrap();
         assert_eq!(Run::open(&dir).unwrap().cells[0].outcome(), None);

@@ -77,7 +77,7 @@ impl<'a> Charts<'a> {
     }
 
     /// Returns the charts of the headline by second, or the reason why it is not drawn. The second
-    /// list has the charts of the other kinds of operation, which stand next to latency.
+    /// list has the charts of the other kinds of operation, which are shown next to latency.
     pub(crate) fn of_step(&self, step: &StepFindings, id: &str) -> (Vec<Block>, Vec<Block>) {
         let found = seconds::seconds(self, step, id);
         if !found.none.is_empty() {

@@ -150,8 +150,8 @@ fn line(variant: usize, block: u32, points: &[LinePoint], decimals: Option<i32>)
     if is_dense {
         json!({ "variant": variant, "block": block, "from": figure(first), "y": values })
     } else {
-        let places: Vec<Value> = points.iter().map(|point| figure(point.0)).collect();
-        json!({ "variant": variant, "block": block, "x": places, "y": values })
+        let positions: Vec<Value> = points.iter().map(|point| figure(point.0)).collect();
+        json!({ "variant": variant, "block": block, "x": positions, "y": values })
     }
 }
 

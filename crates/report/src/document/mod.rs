@@ -269,7 +269,7 @@ pub struct Cell {
     /// The value's lowest and highest block.
     pub spread: Option<Interval>,
     pub tone: Tone,
-    /// The sign that stands next to the text.
+    /// The sign next to the text.
     pub sign: &'static str,
     /// 95 % interval of a ratio.
     pub interval: Option<Interval>,

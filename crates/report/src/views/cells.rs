@@ -586,10 +586,10 @@ mod tests {
 
     /// Returns the lines where the variants' runs of these steps are not valid, each for its
     /// reason.
-    fn said(places: &[(usize, usize, Validity)]) -> Vec<String> {
+    fn said(runs: &[(usize, usize, Validity)]) -> Vec<String> {
         let names = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500"];
         let mut steps = names.map(|name| pair(name, 1.0, 1)).to_vec();
-        for (step, variant, validity) in places {
+        for (step, variant, validity) in runs {
             let found = &mut steps[*step].variants[*variant];
             (found.rate, found.to_base.ratio) = (None, None);
             found.runs[0].validity = validity.clone();
@@ -606,14 +606,14 @@ mod tests {
 
     #[test]
     fn neighbours_share_a_name_and_a_whole_variant_has_its_own() {
-        let places = (1..4).map(|step| (step, 0, invalid("x")));
-        let places: Vec<_> = places.chain((0..7).map(|step| (step, 1, invalid("y")))).collect();
-        assert_eq!(said(&places), ["l.x to l.i2, rollback: invalid: x", "<b>&\": invalid: y"]);
+        let runs = (1..4).map(|step| (step, 0, invalid("x")));
+        let runs: Vec<_> = runs.chain((0..7).map(|step| (step, 1, invalid("y")))).collect();
+        assert_eq!(said(&runs), ["l.x to l.i2, rollback: invalid: x", "<b>&\": invalid: y"]);
     }
 
     #[test]
     fn reasons_that_differ_in_figures_are_one_line_over_all_variants() {
-        let places = [
+        let runs = [
             (0, 0, "busy in 91 %"),
             (2, 0, "busy in 92 %"),
             (4, 0, "busy in 93.5 %"),
@@ -621,7 +621,7 @@ mod tests {
             (1, 1, "lost"),
         ];
         assert_eq!(
-            said(&places.map(|(step, variant, reason)| (step, variant, invalid(reason)))),
+            said(&runs.map(|(step, variant, reason)| (step, variant, invalid(reason)))),
             [
                 "l.i0, l.i1, qr100, rollback; qr500, <b>&\": invalid: busy in 91 % (the first of these; all are \
                  listed by step)",

@@ -38,8 +38,7 @@ impl<'a> Group<'a> {
         Self { grouping, connections, name, variant, ratios: GroupRatios::of(variant, members) }
     }
 
-    /// Returns what identifies the table in which the group stands: its grouping and number of
-    /// connections.
+    /// Returns the key of the table that has the group: its grouping and number of connections.
     pub(super) fn table_key(&self) -> (&'a str, Option<u32>) {
         (self.grouping, self.connections)
     }

@@ -359,16 +359,16 @@ fn p99_cell(found: &VariantStep) -> Cell {
 /// sentence.
 pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
     let has_verdicts = has_verdicts(scope);
-    let mut said: Vec<(Vec<&str>, String)> = Vec::new();
+    let mut by_text: Vec<(Vec<&str>, String)> = Vec::new();
     for name in scope.compared() {
         let against = Against { scope, name };
         let text = if has_verdicts { against.verdicts() } else { against.differences() };
-        match said.iter_mut().find(|(_, same)| *same == text) {
+        match by_text.iter_mut().find(|(_, same)| *same == text) {
             Some((names, _)) => names.push(name),
-            None => said.push((vec![name], text)),
+            None => by_text.push((vec![name], text)),
         }
     }
-    said.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
+    by_text.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
 }
 
 /// Returns sentences on what the largest differences are made of, and on medians that disagree with
@@ -460,13 +460,13 @@ impl<'a> Against<'a> {
             let tone = ratio_tone(ratio.value, step.less_is_better);
             ratio.bound.is_none() || (!is_open(ratio.value, ratio.bound) && tone != Tone::Plain)
         };
-        let (told, open): (Vec<(&Ratio, &StepFindings)>, Vec<_>) =
+        let (known, open): (Vec<(&Ratio, &StepFindings)>, Vec<_>) =
             ratios.partition(|(ratio, step)| says_side(ratio, step));
         let near_or_far = |tone: Tone| -> Vec<(&Ratio, &StepFindings)> {
             let has_tone = |(ratio, step): &&(&Ratio, &StepFindings)| {
                 ratio_tone(ratio.value, step.less_is_better) == tone
             };
-            told.iter().filter(has_tone).copied().collect()
+            known.iter().filter(has_tone).copied().collect()
         };
         let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
         let only = |of: &[(&Ratio, &StepFindings)]| match of {

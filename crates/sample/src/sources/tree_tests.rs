@@ -151,7 +151,7 @@ fn a_child_that_was_not_waited_for_counts() {
 fn without_the_parts_of_memory_no_estimate_is_made() {
     let (parts, mut values) =
         (MemoryParts { anonymous_bytes: 5, file_bytes: 2, shared_bytes: 7 }, Values::default());
-    let mut sum = TreeTotal { tells_parts: true, ..TreeTotal::default() };
+    let mut sum = TreeTotal { has_parts: true, ..TreeTotal::default() };
     sum.add_parts(Some(parts));
     sum.add_parts(Some(parts));
     sum.write(&mut values);

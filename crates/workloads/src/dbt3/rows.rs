@@ -71,9 +71,10 @@ pub(crate) fn assigned(setup: &Dbt3Setup) -> Vec<Vec<Dbt3RowBatch>> {
         let mut shares: Vec<(u64, Vec<Dbt3RowBatch>)> =
             vec![(0, Vec::new()); wanted.min(Dbt3Table::ALL.len())];
         for table in largest_first {
-            let least = shares.iter_mut().min_by_key(|(bytes, _)| *bytes).expect("one connection at least");
-            least.0 += about_bytes(table, scale_factor);
-            least.1.extend(batches(table, scale_factor));
+            let smallest =
+                shares.iter_mut().min_by_key(|(bytes, _)| *bytes).expect("one connection at least");
+            smallest.0 += about_bytes(table, scale_factor);
+            smallest.1.extend(batches(table, scale_factor));
         }
         return shares.into_iter().map(|(_, batches)| batches).collect();
     }

@@ -80,8 +80,8 @@ fn one_after_the_other(
     vec![planned(spec, move || AnyTask::Statements(task()))]
 }
 
-/// Number of batches that lie ready, so that neither the thread that makes rows nor the connection
-/// waits for the other. In the meantime one more batch is made and one is sent.
+/// Number of batches that are kept ready, so that neither the thread that makes rows nor the
+/// connection waits for the other. In the meantime one more batch is made and one is sent.
 const AHEAD: usize = 1;
 /// Bytes that are reserved for a batch, because a buffer doubles when it grows.
 const ROOM: usize = (BATCH_BYTES + BATCH_BYTES / 8) as usize;

@@ -88,7 +88,7 @@ impl History {
         &mut self.clients
     }
 
-    /// Notes that deletes have been checked. The next check is of those that follow.
+    /// Notes that deletes have been checked. The next check covers only later ones.
     pub(crate) fn deletes_checked(&mut self) {
         self.clients.iter_mut().for_each(|table| table.deletes = Deletes::default());
     }
