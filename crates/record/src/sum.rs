@@ -136,8 +136,8 @@ pub(crate) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Reads a zig-zag LEB128 number and returns it with what follows it. The number has at most nine
-/// bytes, and the ninth has eight bits.
+/// Reads a zig-zag LEB128 number and returns it with the bytes after it. The number has at most
+/// nine bytes, and the ninth has eight bits.
 fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let mut number = 0;
     for (index, byte) in bytes.iter().enumerate().take(9) {

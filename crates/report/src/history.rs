@@ -146,8 +146,8 @@ fn method(history: &History) -> String {
     ))
 }
 
-/// Returns the summary: what the newest run lacks, then the changes, newest first. It is one
-/// sentence when there is neither.
+/// Returns the summary: the series that the newest run lacks, then the changes, newest first. It is
+/// one sentence when there is neither.
 fn summary(history: &History) -> Vec<String> {
     let mut all: Vec<(&Series, &Change)> = history
         .series
@@ -311,7 +311,7 @@ pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
     ]
 }
 
-/// Returns all changes in their order, and what the newest run lacks.
+/// Returns all changes in their order, and whether the newest run lacks the series.
 fn changes_text(series: &Series) -> String {
     let mut words: Vec<String> = series.changes.iter().map(change_text).collect();
     if words.is_empty() {

@@ -52,8 +52,8 @@ pub(crate) fn filesystem_of(path: &Path) -> String {
     mount.map_or_else(|| "unknown".to_owned(), |mount| mount.filesystem)
 }
 
-/// Returns what is mounted where `path` is, for a path without a block device: `tmpfs`,
-/// `server:/export`.
+/// Returns the source of the mount that `path` is on, such as `tmpfs` or `server:/export`. It is
+/// for paths without a block device.
 pub(crate) fn mount_source_of(path: &Path) -> Option<String> {
     Some(mount_at(&existing(path)?)?.source)
 }
@@ -95,7 +95,7 @@ pub(crate) struct Mount {
     pub(crate) mount_point: PathBuf,
     /// Type of the filesystem: `ext4`, `btrfs`, `overlay`, `tmpfs`, ...
     pub(crate) filesystem: String,
-    /// What is mounted: `/dev/sda1`, `tmpfs`, `server:/export`.
+    /// The mounted device or filesystem: `/dev/sda1`, `tmpfs`, `server:/export`.
     pub(crate) source: String,
     /// Options of the filesystem itself, separated by commas.
     options: String,

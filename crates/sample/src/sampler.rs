@@ -98,8 +98,8 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Returns what is known before the clock starts: the sources that are left out, each with its
-    /// reason.
+    /// Returns the warnings from before the clock starts: the sources that are left out, each with
+    /// its reason.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -1,5 +1,5 @@
 //! Deviations of workloads from their originals. Some come from a workload's options and are rows
-//! of `deviations.toml`. The others come from what the whole plan decides.
+//! of `deviations.toml`. The others come from settings of the whole plan.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::settle::{Settle, SettleAfter, SettleWait};
 /// Rows that several workloads have.
 const SHARED: &str = include_str!("deviations.toml");
 
-/// What a plan decides around a workload, where its original may do something else.
+/// A plan's settings around a workload, from which its original may differ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Surroundings {
     /// Rest between two cells.
@@ -24,7 +24,7 @@ pub struct Surroundings {
     pub on_socket: Option<String>,
 }
 
-/// What an original does around its steps, where a plan may decide something else.
+/// An original's settings around its steps, from which a plan may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
     /// The original's rest between two builds of servers, as a time and in words.
@@ -33,7 +33,7 @@ pub struct Original {
     pub transport: &'static str,
 }
 
-/// Returns the differences from `original` that come from what surrounds a workload.
+/// Returns the differences from `original` that come from the settings around a workload.
 pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec<Deviation> {
     let mut list = Vec::new();
     let (original_rest, rest) = original.rest;

@@ -1,8 +1,8 @@
 //! Reads lines of every file with bytes and numbers changed at random. Reading them must end
 //! without a panic, and a number in a line must not decide how much memory is allocated.
 //!
-//! Each target runs in a process of its own that may have 512 MiB of addresses. `DBDYNO_FUZZ_INPUTS` is
-//! the number of inputs of each target. The same number makes the same inputs.
+//! Each target runs in a separate process that may have 512 MiB of addresses. `DBDYNO_FUZZ_INPUTS`
+//! is the number of inputs of each target. The same number makes the same inputs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! Tests that what is written comes back.
+//! Tests that a reader gets the same records that a writer wrote.
 
 use proptest::prelude::*;
 use tempfile::TempDir;

@@ -27,7 +27,7 @@ const MIN_POINTS: usize = 60;
 /// Largest number of points in all lines together. It keeps the page of a large run below 5 MB.
 const PAGE_POINTS: usize = 60_000;
 
-/// What all charts in a report have in common.
+/// Data that all charts in a report share.
 pub(crate) struct Charts<'a> {
     findings: &'a Findings,
     /// The variants in the order of their colours.
@@ -98,7 +98,7 @@ impl<'a> Charts<'a> {
         numbered(&format!("{id}{letter}"), charts.into_iter().flatten())
     }
 
-    /// Returns what the script knows about the page: the variants, the base, and the rates that it
+    /// Returns the page's data for the script: the variants, the base, and the rates that it
     /// needs when the reader chooses another base.
     pub(crate) fn page_data(&self) -> Value {
         let mut steps = Vec::new();

@@ -22,7 +22,7 @@ pub fn html(blocks: &[Block]) -> String {
     page.out + "</main>\n"
 }
 
-/// Makes the page with this title and body. `data` is what its script knows about the page. A
+/// Makes the page with this title and body. `data` is the page's data for its script. A
 /// content security policy forbids anything from outside.
 pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String {
     [

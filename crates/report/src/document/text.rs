@@ -38,7 +38,8 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Puts a text on one line. What would break a line or control a terminal becomes a space.
+/// Puts a text on one line. A character that would break a line or control a terminal becomes a
+/// space.
 pub(crate) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|word| !word.is_empty())

@@ -24,7 +24,7 @@ const VOID: [&str; 3] = ["meta", "br", "hr"];
 const OPEN: [&str; 2] = ["td", "tr"];
 
 /// Names of tags in order, with `/` before an end tag. SVG's self-closing tags and void ones are
-/// left out. Style and script are skipped, because `<` means something else there.
+/// left out. Style and script are skipped, because `<` has another meaning there.
 fn tags(page: &str) -> Vec<String> {
     let mut tags = Vec::new();
     let mut rest = page;

@@ -23,7 +23,7 @@ use crate::number::{fixed, milliseconds, percent, rate, rate_or_seconds, ratio_t
 use crate::warnings::{brief, reasons_text};
 use crate::words::{missed_text, reached_rate_text, undecided_text, zero_rate_text};
 
-/// What is shown for a variant that has no valid run of a step, and why.
+/// Text for a variant that has no valid run of a step, and the reason.
 #[derive(Clone)]
 pub(crate) struct Placeholder {
     pub(crate) text: &'static str,
@@ -131,7 +131,7 @@ pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> 
     format!("{bound}{}", rate_or_seconds(Some(figure), step.less_is_better))
 }
 
-/// What is shown in place of a ratio where both times were cut off.
+/// Text in place of a ratio where both times were cut off.
 const BOTH_CUT_OFF: &str = "both cut off";
 
 /// Writes a ratio or a bound of it: `0.97`; `> 3.10` where a time limit cut off the variant;
@@ -347,7 +347,7 @@ fn by_threshold(ratio: f64, is_time: bool) -> Tone {
     }
 }
 
-/// Returns the colour by verdict. Only what was decided has a colour.
+/// Returns the colour by verdict. Only a decided verdict has a colour.
 fn by_verdict(verdict: Option<Verdict>) -> Tone {
     match verdict {
         Some(Verdict::Faster) => Tone::Above,

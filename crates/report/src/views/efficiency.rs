@@ -19,8 +19,8 @@ const READS: &str = "rmbps";
 /// all of their figures are formed.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let tables = scope.tables();
-    // The order is as published: what an operation takes from the host, then reads, then what
-    // dbdyno adds.
+    // The order is as published: the cost of an operation on the host, then reads, then the metrics
+    // that dbdyno adds.
     let mut groups: Vec<&MetricGroup> = MetricGroup::ALL.iter().collect();
     groups.sort_by_key(|group| group.name != "efficiency");
     let shown = groups.into_iter().flat_map(MetricGroup::in_tables).filter(|metric| metric.is_published);

@@ -16,7 +16,7 @@ use crate::number::{duration_whole_us, fixed, interval_text, milliseconds, neede
 use crate::warnings::texts;
 use crate::words::{blocks_text, listed, reached_rate_text, undecided_text, zero_rate_text};
 
-/// Returns what a reader should know first about one workload: sentences, then one row per step,
+/// Returns the summary of one workload: sentences, then one row per step,
 /// then the meaning of signs and columns.
 pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
     let (tables, note) = (part(scope, Part::Summary), note(scope));
@@ -62,7 +62,7 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
     by_reason.into_iter().map(|(why, steps)| format!("Undecided in {}: {why}.", listed(&steps))).collect()
 }
 
-/// What is shown where there is no value.
+/// Text that is shown where there is no value.
 pub(crate) const NONE: &str = "–";
 
 /// Makes the tables that decide. They show one variant next to the base, or several variants with
@@ -371,8 +371,8 @@ pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
     by_text.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
 }
 
-/// Returns sentences on what the largest differences are made of, and on medians that disagree with
-/// a ratio.
+/// Returns sentences on the causes of the largest differences, and on medians that disagree with a
+/// ratio.
 pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
     if !has_verdicts(scope) {
         return Vec::new();
@@ -698,8 +698,8 @@ mod tests {
         assert_eq!(said, [alone.replace(" against", ", twin against")]);
     }
 
-    /// Returns the first sentence where the second variant wrote half of what the base wrote in
-    /// these steps.
+    /// Returns the first sentence where the second variant wrote half as much as the base in these
+    /// steps.
     fn missed(mut findings: Findings, steps: &[usize]) -> String {
         for step in steps {
             let variant = &mut findings.workloads[0].steps[*step].variants[1];

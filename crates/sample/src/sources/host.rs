@@ -38,7 +38,7 @@ const PROGRAMS: [usize; 3] = [0, 1, 2];
 /// Indices in [`CPU_KEYS`] for the time of interrupts.
 const INTERRUPTS: [usize; 2] = [5, 6];
 
-/// What `/proc/stat` says. CPU times are in ticks, in the order of the kernel's columns.
+/// The figures in `/proc/stat`. CPU times are in ticks, in the order of the kernel's columns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     cpu_ticks: [i64; CPU_KEYS.len()],

@@ -58,7 +58,7 @@ impl Ticks {
     }
 }
 
-/// What one reading shows of one process.
+/// One process in one reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     parent: u32,

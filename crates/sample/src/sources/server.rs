@@ -62,7 +62,7 @@ impl ServerSource {
         Ok(Self { pid, clock: ProcessClock::of(pid)?, stat, footprint })
     }
 
-    /// Returns the CPU time of all its threads, and what its file says about it.
+    /// Returns the CPU time of all the process's threads, and the figures in its file `stat`.
     pub(super) fn cpu_us(&mut self) -> Result<(i64, ProcessStat), Error> {
         // The clock is found by process number, but the file is bound to the process. Only the file can
         // show that the number now belongs to another process.

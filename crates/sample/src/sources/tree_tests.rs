@@ -104,8 +104,8 @@ fn sums_do_not_fall_while_children_end_one_after_the_other() {
         shell
     });
     let (mut last_us, mut last_split_us) = (0, 0);
-    // The kernel rounds what ended children have used down to a tick, separately for user and kernel
-    // time.
+    // The kernel rounds the CPU time of ended children down to a tick, separately for user and
+    // kernel time.
     let rounding_us = 2 * TICK_US;
     loop {
         let is_over = reader.is_finished();

@@ -41,7 +41,7 @@ pub struct Dbt3 {
     ledger: Ledger,
 }
 
-/// What all tasks of a cell must know. It is the same for every step.
+/// Data that all tasks of a cell need. It is the same for every step.
 #[derive(Debug)]
 pub(crate) struct Dbt3Setup {
     pub(crate) options: Dbt3Options,

@@ -52,7 +52,7 @@ pub(crate) struct Query {
     pub(crate) after: Option<String>,
 }
 
-/// What a query tells the optimiser.
+/// A hint to the optimiser.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Hint {
     /// The optimiser chooses.

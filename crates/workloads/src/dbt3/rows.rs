@@ -484,8 +484,8 @@ pub(crate) struct Comments {
 }
 
 impl Comments {
-    /// `passed_over` is how many units come before the first one. A unit is what a row belongs to, such
-    /// as an order.
+    /// `passed_over` is the number of units before the first one. A unit is a group of rows, such
+    /// as the line items of an order.
     pub(super) fn new(draws: CommentDraws, passed_over: i64) -> Self {
         let CommentDraws { seed, average_length: average, per_unit } = draws;
         let mut random = RowRandomInt::new(seed, 2 * per_unit);

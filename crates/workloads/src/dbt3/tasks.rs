@@ -279,9 +279,9 @@ impl QueryTask {
         Executed { execution, due_rows: 0, differing_rows, difference }
     }
 
-    /// Returns what the failure of a query means for its step. A step that only repeats this query
-    /// ends. In a step of many queries the others still run, because a refresh function after them
-    /// brings back the number of rows.
+    /// Gives the failure of a query the class that decides about its step. A step that only repeats
+    /// this query ends. In a step of many queries the others still run, because a refresh function
+    /// after them brings back the number of rows.
     fn failed(&self, failure: Failure) -> Failure {
         let is_alone = self.script.iter().all(|operation| operation.name() == self.script[0].name());
         match failure.class {

@@ -52,7 +52,7 @@ impl TableHistory {
         self.inserted.iter().map(Inserted::rows).sum()
     }
 
-    /// Returns why it is unknown what must be in the table, or `None` where it is known.
+    /// Returns why the expected content of the table is unknown, or `None` where it is known.
     pub(crate) fn unknown(&self) -> Option<&'static str> {
         if self.lost {
             return Some("a connection was lost during a statement, so its outcome is unknown");
@@ -62,7 +62,7 @@ impl TableHistory {
     }
 }
 
-/// What happened to the tables of all clients. Client n has index n − 1.
+/// The history of the tables of all clients. Client n has index n − 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
     clients: Vec<TableHistory>,
@@ -177,7 +177,7 @@ mod tests {
         StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, tasks: vec![task] }
     }
 
-    /// Returns what is known about the deletes of l.i1 (50 rows each) after a load of `loaded`
+    /// Returns the deletes that are due and done in l.i1 (50 rows each) after a load of `loaded`
     /// statements of 100 rows.
     fn deletes(loaded: u64, l_i1: &StepEnd) -> Deletes {
         let steps = InsertBenchmarkOptions { clients: 1, ..InsertBenchmarkOptions::default() }.list();
