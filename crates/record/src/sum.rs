@@ -1,5 +1,5 @@
-//! Sums up many stored histograms without building a histogram from each, because unpacking them is
-//! most of the time of an analysis.
+//! Adds up many stored histograms without building a histogram from each one. Building them would
+//! take most of an analysis's time.
 //!
 //! The format is HdrHistogram's version 2, deflated. It begins with a cookie and a length. Then come,
 //! compressed by zlib, 40 bytes of settings and the counts from the lowest value up. Counts are zig-zag
@@ -9,7 +9,8 @@
 use fdeflate::Decompressor;
 use hdrhistogram::Histogram;
 
-/// The cookies mean "HistV2, deflated" and "HistV2, plain". Their low digits hold the size of a number.
+/// The cookies mean "HistV2, deflated" and "HistV2, plain". Their low digits give the size of a
+/// number.
 const DEFLATED_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const PLAIN_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
 /// The settings are the cookie, length of the counts, normalizing offset, digits, lowest value, highest
@@ -18,48 +19,48 @@ const SETTINGS_BYTES: usize = 40;
 /// dbdyno writes histograms of values from 1 with three digits.
 const LOW: u64 = 1;
 const DIGITS: u8 = 3;
-/// 2 × 10³ rounded up to a power of two. Values below it have one place each. Above it, each further
-/// doubling has half as many places.
-const PLACES: u64 = 2_048;
-const HALF_BITS: u32 = (PLACES / 2).trailing_zeros();
-/// More places than a histogram with [`DIGITS`] digits can have.
-const MOST_PLACES: usize = 1 << 16;
-/// The most that a histogram unpacks to, with nine bytes per count.
-const MOST_BYTES: usize = SETTINGS_BYTES + 9 * MOST_PLACES;
+/// 2 × 10³ rounded up to a power of two. Each value below it has its own count. Above it, each
+/// further doubling of the value has half as many counts.
+const SUB_BUCKETS: u64 = 2_048;
+const HALF_BITS: u32 = (SUB_BUCKETS / 2).trailing_zeros();
+/// More counts than a histogram with [`DIGITS`] digits can have.
+const MAX_COUNTS: usize = 1 << 16;
+/// Largest size of an unpacked histogram, with nine bytes per count.
+const MAX_BYTES: usize = SETTINGS_BYTES + 9 * MAX_COUNTS;
 
 /// Counts of histograms that dbdyno wrote.
 #[derive(Debug, Default)]
 pub(crate) struct Sum {
     /// The counts, in the histogram's own order of values.
     counts: Vec<u64>,
-    /// Buffer that is kept from one histogram to the next.
+    /// Buffer for the unpacked bytes, reused for each histogram.
     unpacked: Vec<u8>,
 }
 
 impl Sum {
-    /// Adds a stored histogram. The result is `None` when it is not byte for byte one that dbdyno
-    /// writes, and then the sum must not be used.
+    /// Adds a stored histogram. The result is `None` if dbdyno would not have written these bytes,
+    /// and the sum must not be used after that.
     pub(crate) fn add(&mut self, compressed: &[u8]) -> Option<()> {
         let length = inflate(compressed, &mut self.unpacked)?;
         let (settings, counts) = self.unpacked[..length].split_at_checked(SETTINGS_BYTES)?;
-        let places = places(settings, counts.len())?;
-        if self.counts.len() < places {
-            self.counts.resize(places, 0);
+        let needed = counts_length(settings, counts.len())?;
+        if self.counts.len() < needed {
+            self.counts.resize(needed, 0);
         }
-        let sum = &mut self.counts[..places];
-        let (mut place, mut rest) = (0_usize, counts);
+        let sum = &mut self.counts[..needed];
+        let (mut index, mut rest) = (0_usize, counts);
         while !rest.is_empty() {
             let (count, after) = number(rest)?;
             rest = after;
             match u64::try_from(count) {
                 Ok(count) => {
                     if count > 0 {
-                        let sum = sum.get_mut(place)?;
+                        let sum = sum.get_mut(index)?;
                         *sum = sum.checked_add(count)?;
                     }
-                    place = place.checked_add(1)?;
+                    index = index.checked_add(1)?;
                 }
-                Err(_) => place = place.checked_add(usize::try_from(count.unsigned_abs()).ok()?)?,
+                Err(_) => index = index.checked_add(usize::try_from(count.unsigned_abs()).ok()?)?,
             }
         }
         Some(())
@@ -70,9 +71,9 @@ impl Sum {
         let last = self.counts.iter().rposition(|count| *count > 0).unwrap_or(0);
         let high = value_at(last).max(2 * LOW);
         let mut histogram = Histogram::new_with_bounds(LOW, high, DIGITS).ok()?;
-        for (place, count) in self.counts[..self.counts.len().min(last + 1)].iter().enumerate() {
+        for (index, count) in self.counts[..self.counts.len().min(last + 1)].iter().enumerate() {
             if *count > 0 {
-                histogram.record_n(value_at(place), *count).ok()?;
+                histogram.record_n(value_at(index), *count).ok()?;
             }
         }
         histogram.auto(true);
@@ -92,7 +93,7 @@ fn inflate(compressed: &[u8], unpacked: &mut Vec<u8>) -> Option<usize> {
     while !inflater.is_done() {
         if written == unpacked.len() {
             let longer = (2 * written).max(4_096);
-            (longer <= 2 * MOST_BYTES).then(|| unpacked.resize(longer, 0))?;
+            (longer <= 2 * MAX_BYTES).then(|| unpacked.resize(longer, 0))?;
         }
         let (taken, given) = inflater.read(&payload[read..], unpacked, written, true).ok()?;
         if taken == 0 && given == 0 {
@@ -103,8 +104,9 @@ fn inflate(compressed: &[u8], unpacked: &mut Vec<u8>) -> Option<usize> {
     Some(written)
 }
 
-/// Returns how many places a histogram with these settings has, or `None` when they are not dbdyno's.
-fn places(settings: &[u8], counts_bytes: usize) -> Option<usize> {
+/// Returns how many counts a histogram with these settings has, or `None` when they are not
+/// dbdyno's.
+fn counts_length(settings: &[u8], counts_bytes: usize) -> Option<usize> {
     let of = |from: usize, to: usize| big_endian(&settings[from..to]);
     let is_own = settings.starts_with(&PLAIN_COOKIE)
         && of(4, 8) == counts_bytes as u64
@@ -113,20 +115,20 @@ fn places(settings: &[u8], counts_bytes: usize) -> Option<usize> {
         && of(16, 24) == LOW
         && of(32, 40) == 1.0_f64.to_bits();
     let high = of(24, 32);
-    // Values below `PLACES` take two times `PLACES / 2` places, and each further doubling takes
-    // `PLACES / 2` more.
-    let doublings = (high | (PLACES - 1)).ilog2() as usize - HALF_BITS as usize;
+    // Values below `SUB_BUCKETS` have two times `SUB_BUCKETS / 2` counts, and each further doubling
+    // has `SUB_BUCKETS / 2` more.
+    let doublings = (high | (SUB_BUCKETS - 1)).ilog2() as usize - HALF_BITS as usize;
     (is_own && high >= 2 * LOW).then_some((doublings + 2) << HALF_BITS)
 }
 
-/// Returns the lowest value that is counted at a place.
-fn value_at(place: usize) -> u64 {
-    let place = place as u64;
-    if place < PLACES {
-        return place;
+/// Returns the lowest value that the count at `index` includes.
+fn value_at(index: usize) -> u64 {
+    let index = index as u64;
+    if index < SUB_BUCKETS {
+        return index;
     }
-    let doublings = (place >> HALF_BITS) - 1;
-    ((place & (PLACES / 2 - 1)) + PLACES / 2) << doublings
+    let doublings = (index >> HALF_BITS) - 1;
+    ((index & (SUB_BUCKETS / 2 - 1)) + SUB_BUCKETS / 2) << doublings
 }
 
 /// Reads a number of at most eight bytes, the highest byte first.
@@ -134,8 +136,8 @@ pub(crate) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Reads a zig-zag LEB128 number and returns it with what follows it. The number has at most nine
-/// bytes, and the ninth has eight bits.
+/// Reads a zig-zag LEB128 number and returns it with the bytes after it. The number has at most
+/// nine bytes, and the ninth has eight bits.
 fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let mut number = 0;
     for (index, byte) in bytes.iter().enumerate().take(9) {
@@ -169,8 +171,8 @@ mod tests {
         bytes
     }
 
-    /// Returns the stored form of the plain one. The crate offers no serializer that starts from plain
-    /// bytes.
+    /// Returns the stored form of a histogram's plain form. The crate has no serializer that starts
+    /// from plain bytes.
     fn deflated(plain: &[u8]) -> Vec<u8> {
         let payload = fdeflate::compress_to_vec(plain);
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -188,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn places_and_values_are_those_of_the_histogram() {
+    fn counts_and_values_are_those_of_the_histogram() {
         for high in [2, 2_047, 2_048, 4_095, 4_096, 3_600_000_000, u64::MAX] {
             let histogram = Histogram::<u64>::new_with_bounds(LOW, high, DIGITS).unwrap();
             let found =
-                places(&plain(&histogram)[..SETTINGS_BYTES], plain(&histogram).len() - SETTINGS_BYTES);
+                counts_length(&plain(&histogram)[..SETTINGS_BYTES], plain(&histogram).len() - SETTINGS_BYTES);
             assert_eq!(found, Some(histogram.distinct_values()), "{high}");
-            for (place, value) in histogram.iter_all().enumerate() {
-                assert_eq!(value_at(place), histogram.lowest_equivalent(value.value_iterated_to()));
+            for (index, value) in histogram.iter_all().enumerate() {
+                assert_eq!(value_at(index), histogram.lowest_equivalent(value.value_iterated_to()));
             }
         }
     }
@@ -279,7 +281,7 @@ mod tests {
             let (mut sum, mut expected) = (Sum::default(), histogram(&[], 100));
             expected.auto(true);
             for (values, bits) in all {
-                // The values have all sizes. Most records hold small ones.
+                // The shift makes values of all magnitudes, because most recorded values are small.
                 let values: Vec<_> = values.iter().map(|(value, count)| (value >> (bits % 32), *count)).collect();
                 let bytes = stored(&histogram(&values, 3_600_000_000));
                 prop_assert!(sum.add(&bytes).is_some());

@@ -45,10 +45,10 @@ impl RunWriter {
 
     /// Continues the run in `dir`, however its last process ended.
     ///
-    /// The first event after this must be `RunEvent::Started` with `resumed`. By this line a reader
-    /// knows that a broken line before it was cut off by a crash. It fails when `dir` is no run
-    /// directory, when its format is too new or its manifest damaged, or when another process writes
-    /// it.
+    /// The first event after this must be `RunEvent::Started` with `resumed`. From this event a
+    /// reader knows that a broken line before it was cut off by a crash. `resume` fails when `dir`
+    /// is not a run directory, when its format is too new or its manifest damaged, or when another
+    /// process writes it.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Manifest), Error> {
         let manifest = reader::read_manifest(dir)?;
         let events = LineWriter::go_on(dir.join(EVENTS))?;
@@ -86,8 +86,8 @@ impl RunWriter {
     /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`. `n` is
     /// the lowest number that is free for this cell.
     ///
-    /// The result is the new place relative to the run directory, as `RunEvent::CellSetAside` wants it.
-    /// It is `None` when the cell has no folder.
+    /// The result is the new path relative to the run directory, as `RunEvent::CellSetAside`
+    /// records it. It is `None` when the cell has no folder.
     pub fn set_aside(&self, cell: &CellId) -> Result<Option<PathBuf>, Error> {
         let path = cell_path(cell)?;
         let from = self.dir.join(CELLS).join(&path);
@@ -96,16 +96,16 @@ impl RunWriter {
             return Ok(None);
         }
         let mut number = 1u32;
-        let place = loop {
-            let place = Path::new(ASIDE).join(number.to_string()).join(&path);
-            if !self.dir.join(&place).exists() {
-                break place;
+        let aside = loop {
+            let aside = Path::new(ASIDE).join(number.to_string()).join(&path);
+            if !self.dir.join(&aside).exists() {
+                break aside;
             }
             number += 1;
         };
-        self.move_here(&from, &self.dir.join(&place))?;
+        self.move_here(&from, &self.dir.join(&aside))?;
         sync_folder(&parent_of(&from))?;
-        Ok(Some(place))
+        Ok(Some(aside))
     }
 
     /// Moves the records of a cell from the run directory `from` into this one. Both must be on the
@@ -122,7 +122,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Moves a folder of the same filesystem to `to`, which is in this run.
+    /// Moves a folder to `to`, which is in this run and on the same filesystem.
     fn move_here(&self, from: &Path, to: &Path) -> Result<(), Error> {
         refuse_links(&self.dir, to)?;
         let write_error = |source| Error::Write { path: to.into(), source };
@@ -134,7 +134,7 @@ impl RunWriter {
 
 pub struct CellWriter {
     dir: PathBuf,
-    /// Folder of the steps that run once more only to make the data again.
+    /// Folder of the steps that run once more only to recreate the data.
     repeated: PathBuf,
     events: LineWriter,
 }
@@ -158,19 +158,19 @@ impl CellWriter {
         StepWriter::open(dir)
     }
 
-    /// Creates the folder of a step that runs once more only to make the data again. Readers of the run
-    /// skip it. The folder is `repeated/<block>/<variant>/<workload>/<n>.<step>`, with the lowest
-    /// number `n` that is free.
+    /// Creates the folder of a step that runs once more only to recreate the data. Readers of the
+    /// run skip it. The folder is `repeated/<block>/<variant>/<workload>/<n>.<step>`, with the
+    /// lowest number `n` that is free.
     pub fn repeated(&self, name: &str) -> Result<StepWriter, Error> {
         let name = folder_name(name)?;
-        let place = |number: u32| self.repeated.join(format!("{number}.{name}"));
-        let dir = (1..).map(place).find(|dir| !dir.exists()).unwrap_or_else(|| place(0));
+        let path = |number: u32| self.repeated.join(format!("{number}.{name}"));
+        let dir = (1..).map(path).find(|dir| !dir.exists()).unwrap_or_else(|| path(0));
         create_folder(&dir)?;
         StepWriter::open(dir)
     }
 }
 
-/// Syncs every folder from `top` down to the one that holds `below`.
+/// Syncs every folder from `top` down to the one that contains `below`.
 fn sync_folders_between(top: &Path, below: &Path) -> Result<(), Error> {
     below.ancestors().skip(1).take_while(|folder| folder.starts_with(top)).try_for_each(sync_folder)
 }
@@ -255,8 +255,8 @@ impl StepWriter {
         self.files().into_iter().try_for_each(LineWriter::flush)
     }
 
-    /// Puts all lines and the folder on the disk, then the checksums of all files. The step's counter
-    /// writers must be synced on their own before this. Nothing may be written after it.
+    /// Syncs all lines and the folder to the disk, and then the checksums of all files. The step's
+    /// counter writers must be synced on their own before this. Nothing may be written after it.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.files().into_iter().try_for_each(LineWriter::sync)?;
         let counters = self.dir.join(COUNTERS);
@@ -284,8 +284,8 @@ pub struct CounterWriter {
 
 impl CounterWriter {
     /// Appends one sample, taken `at_us` since the barrier, and gives it to the operating system. Only
-    /// values that differ from the line before are written. A key that is missing here keeps its last
-    /// value for readers.
+    /// values that differ from the line before are written. For a key that is missing from a line,
+    /// readers use its last value.
     pub fn line(&mut self, at_us: i64, values: &BTreeMap<String, i64>) -> Result<(), Error> {
         let changed = values.iter().filter(|(key, value)| self.last.get(*key) != Some(value));
         let changed: BTreeMap<String, i64> = changed.map(|(key, value)| (key.clone(), *value)).collect();

@@ -217,7 +217,7 @@ fn counted(verdicts: impl Iterator<Item = Option<Verdict>>) -> String {
         Verdict::Undecided,
         Verdict::Invalid,
     ];
-    // These are named only where a comparison has them, because few do.
+    // These verdicts are named only where a comparison has them, because few comparisons do.
     let rare = [Verdict::Missed, Verdict::Stalled, Verdict::Paced, Verdict::Invalid];
     let shown = words.into_iter().filter(|verdict| !rare.contains(verdict) || of(*verdict) > 0);
     let counts: Vec<String> = shown.map(|verdict| format!("{} {}", of(verdict), verdict.word())).collect();
@@ -306,13 +306,13 @@ fn by_kind(left_out: &[Exclusion]) -> Vec<String> {
         let blocks: Vec<&Exclusion> = left_out.iter().filter(|one| one.kind == kind).collect();
         let numbers: Vec<String> = blocks.iter().map(|one| one.block.to_string()).collect();
         let first = blocks.first().map_or(&[][..], |first| first.reasons.as_slice());
-        let places = if numbers.len() == 1 { "block" } else { "blocks" };
+        let noun = if numbers.len() == 1 { "block" } else { "blocks" };
         let because = match reasons_text(first) {
             reason if reason.is_empty() => reason,
             reason if blocks.iter().all(|one| one.reasons == first) => format!(": {reason}"),
             reason => format!("; block {}: {reason}", numbers[0]),
         };
-        format!("{} in {places} {}{because}", words(kind), numbers.join(", "))
+        format!("{} in {noun} {}{because}", words(kind), numbers.join(", "))
     };
     unique(left_out.iter().map(|one| one.kind)).into_iter().map(text).collect()
 }
@@ -402,8 +402,8 @@ fn p99(step: &ComparedStep) -> String {
 
 /// Says what the columns of rates contain, and why their quotient is not the ratio.
 fn rates_and_ratios(comparison: &Comparison, unit: Option<&str>) -> String {
-    let most = comparison.steps.iter().map(|step| step.base_blocks.max(step.new_blocks)).max();
-    let what = match (comparison.paired, most.unwrap_or(0)) {
+    let blocks = comparison.steps.iter().map(|step| step.base_blocks.max(step.new_blocks)).max();
+    let what = match (comparison.paired, blocks.unwrap_or(0)) {
         (_, 0 | 1) => "rate of the one block. Ratio: new ÷ base.",
         (true, _) => {
             "median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the \

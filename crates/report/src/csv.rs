@@ -18,10 +18,10 @@ type CsvField = (String, Value);
 /// missing value is `NA`.
 pub(crate) fn csv(findings: &Findings) -> String {
     let rows = rows(findings);
-    let always: Vec<String> = PLACE.iter().map(|name| (*name).to_owned()).chain(columns()).collect();
-    let (mut heads, mut places): (Vec<&str>, BTreeMap<&str, usize>) = Default::default();
+    let always: Vec<String> = FIRST_COLUMNS.iter().map(|name| (*name).to_owned()).chain(columns()).collect();
+    let (mut heads, mut indexes): (Vec<&str>, BTreeMap<&str, usize>) = Default::default();
     for name in always.iter().chain(rows.iter().flatten().map(|(name, _)| name)) {
-        places.entry(name).or_insert_with(|| {
+        indexes.entry(name).or_insert_with(|| {
             heads.push(name);
             heads.len() - 1
         });
@@ -29,14 +29,14 @@ pub(crate) fn csv(findings: &Findings) -> String {
     let mut text = line(heads.iter().map(|head| (*head).to_owned()));
     for row in &rows {
         let mut fields = vec![NOT_AVAILABLE.to_owned(); heads.len()];
-        row.iter().for_each(|(name, value)| fields[places[name.as_str()]] = value.to_string());
+        row.iter().for_each(|(name, value)| fields[indexes[name.as_str()]] = value.to_string());
         text.push_str(&line(fields.into_iter()));
     }
     text
 }
 
 /// The first columns: which run of a step the row is about, its state, and its ratio to the base.
-const PLACE: [&str; 12] = [
+const FIRST_COLUMNS: [&str; 12] = [
     "run",
     "workload",
     "setup",
@@ -54,7 +54,7 @@ const PLACE: [&str; 12] = [
 /// Workload, set-up, step and variant of a row.
 type CsvKey<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
 
-fn place<'a>(key: &Key<'a>) -> CsvKey<'a> {
+fn csv_key<'a>(key: &Key<'a>) -> CsvKey<'a> {
     (key.workload, key.setup, key.step, key.variant)
 }
 
@@ -65,8 +65,8 @@ fn rows(findings: &Findings) -> Vec<Vec<CsvField>> {
     let of_runs = of_runs.filter_map(|run| Some((run[0].key, run[0].key.block?, run)));
     let row = |(key, block, run): (Key<'_>, u32, &[Observation<'_>])| {
         let validity = run[0].validity;
-        let ratio = ratios.get(&(place(&key), block));
-        let of_place: [Value; PLACE.len()] = [
+        let ratio = ratios.get(&(csv_key(&key), block));
+        let first_values: [Value; FIRST_COLUMNS.len()] = [
             findings.run.run_id.as_str().into(),
             key.workload.into(),
             key.setup.into(),
@@ -81,8 +81,8 @@ fn rows(findings: &Findings) -> Vec<Vec<CsvField>> {
             ratio.and_then(|found| found.bound).map(Bound::name).into(),
         ];
         let metrics = run.iter().map(|one| (one.metric.to_string(), one.value.into()));
-        let cells = PLACE.iter().zip(of_place).map(|(name, value)| ((*name).to_owned(), value));
-        cells.chain(metrics).chain(all.get(&place(&key)).into_iter().flatten().cloned()).collect()
+        let cells = FIRST_COLUMNS.iter().zip(first_values).map(|(name, value)| ((*name).to_owned(), value));
+        cells.chain(metrics).chain(all.get(&csv_key(&key)).into_iter().flatten().cloned()).collect()
     };
     of_runs.map(row).collect()
 }
@@ -106,11 +106,11 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<CsvK
         cells.extend(groups.chain(differences));
     }
     for one in tables.observations.iter().filter(|one| one.key.block.is_none() && one.entry.is_none()) {
-        let cells = found.entry(place(&one.key)).or_default();
+        let cells = found.entry(csv_key(&one.key)).or_default();
         cells.push((format!("{}_over_blocks", one.metric), one.value.into()));
     }
     for one in tables.comparisons.iter().filter(|one| one.key.is_whole()) {
-        let cells = found.entry(place(&one.key)).or_default();
+        let cells = found.entry(csv_key(&one.key)).or_default();
         let mut add =
             |what: &str, value: Value| cells.push((format!("{}_{what}_over_blocks", one.metric), value));
         add("to_base", one.ratio.into());
@@ -130,7 +130,7 @@ fn ratios_of_blocks<'t, 'a>(tables: &'t Tables<'a>) -> BTreeMap<(CsvKey<'a>, u32
     let is_headline =
         |one: &&ComparisonRow<'_>| ["rate", "seconds"].contains(&one.metric) && one.key.source == Source::Run;
     let rates = tables.comparisons.iter().filter(is_headline);
-    rates.filter_map(|one| Some(((place(&one.key), one.key.block?), one))).collect()
+    rates.filter_map(|one| Some(((csv_key(&one.key), one.key.block?), one))).collect()
 }
 
 fn line(fields: impl Iterator<Item = String>) -> String {

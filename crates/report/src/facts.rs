@@ -15,7 +15,8 @@ pub(crate) fn title(findings: &Findings) -> String {
     findings.prose.title.clone().unwrap_or_else(|| format!("dbdyno: {}", findings.run.name))
 }
 
-/// Says when the run began, with which build, from which seed, and how much of it there is.
+/// Says when the run began, with which build and which seed, and how many of its cells are
+/// complete.
 pub(crate) fn run_line(run: &RunSummary) -> String {
     let blocks = blocks_text(run);
     let unchecked = match run.unchecked_steps {

@@ -1,6 +1,6 @@
 //! A history of runs as a document: tables of its series and of its runs, and a page with the
-//! series' charts. A chart has one point per run, the levels between changes, and the places of the
-//! changes.
+//! series' charts. A chart has one point per run, the levels between changes, and a mark at each
+//! change.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -39,8 +39,8 @@ pub fn history_markdown(history: &History) -> String {
 pub fn history_html(history: &History) -> String {
     let mut blocks = whole(history);
     blocks.push(Block::section("Series by run", "series"));
-    // What the newest run lacks comes first and then the newest changes, as in the summary. Series
-    // that never changed keep their order.
+    // Series that the newest run lacks come first and then those with the newest changes, as in the
+    // summary. Series that never changed keep their order.
     let mut order: Vec<&Series> = history.series.iter().collect();
     let newest_change = |series: &Series| series.changes.last().map(|change| change.at);
     order.sort_by_key(|series| Reverse((series.newest.is_some(), newest_change(series))));
@@ -50,8 +50,8 @@ pub fn history_html(history: &History) -> String {
     page(&title(history), &document::html(&blocks), &serde_json::Value::Null)
 }
 
-/// Writes the history as one JSON object, with `schema` first. `notes` are the sentences for its
-/// `warnings`, which have them among their figures too.
+/// Writes the history as one JSON object, with `schema` first. `warnings` has the history's notes
+/// with their figures, one of which is the note's sentence. `notes` has only the sentences.
 pub fn history_json(history: &History) -> String {
     #[derive(Serialize)]
     struct WithNotes<'a> {
@@ -146,8 +146,8 @@ fn method(history: &History) -> String {
     ))
 }
 
-/// Returns the summary: what the newest run lacks, then the changes, newest first. It is one
-/// sentence when there is neither.
+/// Returns the summary: the series that the newest run lacks, then the changes, newest first. It is
+/// one sentence when there is neither.
 fn summary(history: &History) -> Vec<String> {
     let mut all: Vec<(&Series, &Change)> = history
         .series
@@ -311,7 +311,7 @@ pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
     ]
 }
 
-/// Returns all changes in their order, and what the newest run lacks.
+/// Returns all changes in their order, and whether the newest run lacks the series.
 fn changes_text(series: &Series) -> String {
     let mut words: Vec<String> = series.changes.iter().map(change_text).collect();
     if words.is_empty() {

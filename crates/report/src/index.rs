@@ -32,8 +32,8 @@ pub struct HistoryEntry {
     pub page: String,
 }
 
-/// Writes the index as one page. `live_seconds` is how often it asks a server for news, and `None`
-/// for a file.
+/// Writes the index as one page. `live_seconds` is the interval at which the page asks a server for
+/// new runs. It is `None` for a page in a file.
 pub fn index_html(
     folder: &str,
     runs: &[RunEntry],
@@ -104,8 +104,8 @@ mod tests {
         let history =
             HistoryEntry { plan: "nightly".to_owned(), runs: 2, page: "history-nightly.html".to_owned() };
         let text = index_html("runs", &runs, &[history], Some(2));
-        let place = |wanted: &str| text.find(wanted).unwrap_or_else(|| panic!("no {wanted}"));
-        assert!(place("href=\"two/report.html\"") < place("href=\"one/report.html\""));
+        let position = |wanted: &str| text.find(wanted).unwrap_or_else(|| panic!("no {wanted}"));
+        assert!(position("href=\"two/report.html\"") < position("href=\"one/report.html\""));
         assert!(text.contains("href=\"history-nightly.html\"") && text.contains("{\"live\":2}"));
         assert!(text.contains("&lt;a&gt;, b") && !text.contains("<a>,"));
         assert!(!index_html("runs", &runs, &[], None).contains("{\"live\""));

@@ -34,7 +34,7 @@ pub(crate) fn findings(findings: &Findings) -> String {
     text + "\n}\n"
 }
 
-/// Returns the findings without what is in the two tables.
+/// Returns the findings without the contents of the two tables.
 fn facts(findings: &Findings) -> Value {
     let mut with_words = findings.clone();
     add_words(&mut with_words.warnings);

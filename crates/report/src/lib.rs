@@ -92,7 +92,7 @@ pub fn find(name: &str) -> Result<&'static Format, Error> {
     })
 }
 
-/// What can go wrong while a report is written.
+/// An error while a report is written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("no report format is called `{name}`; use one of: {known}")]

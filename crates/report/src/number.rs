@@ -5,7 +5,7 @@
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{MIN_SECONDS, grouped, unique};
 
-/// What is shown where there is no number. It is the word in the original Insert Benchmark's
+/// Text that is shown where there is no number. It is the word in the original Insert Benchmark's
 /// reports.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
 

@@ -92,7 +92,7 @@ fn add_values(text: &mut Exposition, metric: &str, values: &[&Observation<'_>]) 
     }
 }
 
-/// Adds a metric's ratios with their 95 % intervals, and the verdicts as a family of their own. If
+/// Adds a metric's ratios with their 95 % intervals, and the verdicts as a separate family. If
 /// a ratio is only a bound, the label says on which side the true one lies.
 fn add_ratios(text: &mut Exposition, metric: &str, ratios: &[&ComparisonRow<'_>]) {
     let metric = metric.trim_end_matches("_us");

@@ -183,12 +183,12 @@ impl ParquetTable {
     fn push(
         &mut self,
         run: &RunSummary,
-        place: [(&'static str, Value); 4],
+        key: [(&'static str, Value); 4],
         cells: impl IntoIterator<Item = (&'static str, Value)>,
     ) {
         let of_run = [("run", &run.run_id), ("plan", &run.name), ("started", &run.started)]
             .map(|(name, text)| (name, text.as_str().into()));
-        for (at, (name, value)) in of_run.into_iter().chain(place).chain(cells).enumerate() {
+        for (at, (name, value)) in of_run.into_iter().chain(key).chain(cells).enumerate() {
             if at == self.columns.len() {
                 self.columns.push((name, Vec::new()));
             }
@@ -197,9 +197,9 @@ impl ParquetTable {
     }
 }
 
-/// Returns the columns that say where a row belongs. `workload` is a name with its set-up, which
-/// gets a column of its own.
-fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 4] {
+/// Returns the columns that say which workload, set-up, step and variant a row is about. `workload`
+/// is a workload's name with its set-up, which gets its own column.
+fn workload_columns(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 4] {
     let (workload, setup) = workload_and_setup(workload);
     of_key(workload, setup, step, variant)
 }
@@ -281,13 +281,13 @@ fn failures(findings: &Findings) -> ParquetTable {
     for failure in &findings.failures {
         let (workload, setup) = workload_and_setup(&failure.workload);
         let columns = [("block", failure.block.into()), ("message", failure.message.as_str().into())];
-        let place = [
+        let key = [
             ("workload", workload.into()),
             ("setup", setup.into()),
             ("step", None::<&str>.into()),
             ("variant", failure.variant.as_str().into()),
         ];
-        rows.push(&findings.run, place, columns);
+        rows.push(&findings.run, key, columns);
     }
     rows
 }
@@ -305,7 +305,7 @@ fn seconds(findings: &Findings) -> ParquetTable {
                 ("service_max_us", point.service_max_us.into()),
                 ("response_max_us", point.response_max_us.into()),
             ];
-            rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
+            rows.push(&findings.run, workload_columns(workload, &step.name, &variant.variant), columns);
         }
     }
     rows
@@ -324,7 +324,7 @@ fn device_seconds(findings: &Findings) -> ParquetTable {
                 ("await_ms", second.await_ms.into()),
                 ("queue_depth", second.queue_depth.into()),
             ];
-            rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
+            rows.push(&findings.run, workload_columns(workload, &step.name, &variant.variant), columns);
         }
     }
     rows
@@ -345,7 +345,7 @@ fn of_histograms(findings: &Findings, histograms: &[OperationHistogram]) -> Parq
             ];
             rows.push(
                 &findings.run,
-                place(&histogram.workload, &histogram.step, &histogram.variant),
+                workload_columns(&histogram.workload, &histogram.step, &histogram.variant),
                 columns,
             );
         }
@@ -373,11 +373,11 @@ mod tests {
     }
 
     #[test]
-    fn files_are_written_into_a_new_folder_and_a_file_in_its_place_is_named() {
+    fn files_are_written_into_a_new_folder_and_a_file_of_its_name_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("a/b");
+        let new_folder = folder.path().join("a/b");
         let rows = |findings| [RunRows::of(&findings, &[])];
-        let paths = parquet(rows(fixture::with_blocks(2)), &place).unwrap();
+        let paths = parquet(rows(fixture::with_blocks(2)), &new_folder).unwrap();
         assert_eq!(paths.len(), 5, "without histograms there is no file of them");
         assert!(paths.iter().all(|path| std::fs::read(path).unwrap().starts_with(b"PAR1")));
         let error = parquet(rows(fixture::findings()), &paths[0]).unwrap_err().to_string();

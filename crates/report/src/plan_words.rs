@@ -185,17 +185,17 @@ fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<Strin
     let (large, small): (Vec<DecidedGroup<'_>>, Vec<DecidedGroup<'_>>) =
         parts.into_iter().partition(|part| part.mean().exp_m1().abs() >= LARGE);
     let (described, others) = large.split_at(large.len().min(DESCRIBED));
-    let mut said: Vec<String> = described.iter().map(|part| part.text(base)).collect();
+    let mut texts: Vec<String> = described.iter().map(|part| part.text(base)).collect();
     let steps = |parts: &[DecidedGroup<'_>]| parts.iter().map(|part| part.steps.len()).sum::<usize>();
     let counted =
         |count: usize, text: &str| (count > 0).then(|| format!("{text} {}", numbered(count, "step")));
-    said.extend(counted(steps(others), "decided as well in"));
-    said.extend(counted(steps(&small), "decided, but within 5 %, in"));
+    texts.extend(counted(steps(others), "decided as well in"));
+    texts.extend(counted(steps(&small), "decided, but within 5 %, in"));
     for (verdict, text) in [(Verdict::Same, "same in"), (Verdict::Undecided, "undecided in")] {
         let of_verdict = compared.iter().filter(|(_, variant, _)| variant.to_base.verdict == Some(verdict));
-        said.extend(counted(of_verdict.count(), text));
+        texts.extend(counted(of_verdict.count(), text));
     }
-    (!said.is_empty()).then(|| format!("against {base}: {}.", said.join("; ")))
+    (!texts.is_empty()).then(|| format!("against {base}: {}.", texts.join("; ")))
 }
 
 fn parts<'a>(compared: &[Compared<'a>]) -> Vec<DecidedGroup<'a>> {
@@ -210,7 +210,8 @@ fn parts<'a>(compared: &[Compared<'a>]) -> Vec<DecidedGroup<'a>> {
     by_group.into_values().collect()
 }
 
-/// Returns the step's group in published tables. Without a group it is what its operations do.
+/// Returns the step's group in published tables. A step without one is grouped by the class of its
+/// operations.
 fn group_of(step: &StepFindings) -> String {
     let class = match step.headline_class {
         OperationClass::Query => "steps that query",
@@ -246,7 +247,7 @@ impl DecidedGroup<'_> {
                 format!("{word} in {} ({}{interval}{cause})", step.name, whose(&bounded_text(ratio)))
             }
             steps => {
-                let place = match names.len() <= NAMED {
+                let steps_text = match names.len() <= NAMED {
                     true => listed(&names),
                     false => format!("{} of {} {}", names.len(), self.all, self.group),
                 };
@@ -257,7 +258,7 @@ impl DecidedGroup<'_> {
                     _ => String::new(),
                 };
                 let mean = whose(&ratio_text(self.mean().exp(), 2));
-                format!("{word} in {place} ({mean} in the geometric mean, {range}{cause})")
+                format!("{word} in {steps_text} ({mean} in the geometric mean, {range}{cause})")
             }
         }
     }

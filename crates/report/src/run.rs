@@ -97,7 +97,7 @@ pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
     document::terminal(&parity::blocks_of_plan(parity), options.width, options.colour)
 }
 
-/// Writes what published reports show, as a page. It links to the full page at the address
+/// Writes a page with the contents of published reports. It links to the full page at the address
 /// `details`, where there is one.
 pub fn published_html(findings: &Findings, details: Option<&str>) -> String {
     let charts = Charts::new(findings);
@@ -181,9 +181,9 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     blocks
 }
 
-/// Makes what published reports show, in their order: rates, ratios, targets and groups as tables,
-/// ratios and sweeps as charts, hardware efficiency, and the machine. `details` is the page with
-/// the rest, including warnings. Without that page the warnings are here.
+/// Makes the contents of published reports, in their order: rates, ratios, targets and groups as
+/// tables, ratios and sweeps as charts, hardware efficiency, and the machine. `details` is the page
+/// with the rest, including warnings. Without that page the warnings are here.
 pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, own_title(findings))];
     blocks.extend(doubts(findings));
@@ -224,8 +224,8 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Optio
 /// A page begins with a warning when a larger share of executions than this failed or is invalid.
 const MANY_INVALID: f64 = 0.1;
 
-/// Says what a reader of a page must not miss: that many executions failed or are invalid, and that
-/// every comparison has only one block.
+/// Returns warnings that a reader of a page must not miss: that many executions failed or are
+/// invalid, and that every comparison has only one block.
 fn doubts(findings: &Findings) -> Vec<Block> {
     let scopes = findings.workloads.iter().map(|workload| Scope::of(findings, workload));
     let sentences: Vec<Option<String>> = scopes.map(one_block).collect();
@@ -503,7 +503,7 @@ fn configurations(findings: &Findings) -> Vec<Block> {
     title.into_iter().chain(folds).collect()
 }
 
-/// Names a variant's server and version, without what rarely matters.
+/// Names a variant's server and version, without details that rarely matter.
 fn version(variant: &VariantSummary) -> String {
     let version = variant.version_text.as_str();
     // The server's origin in brackets is left out: `MySQL 5.7.22 (mysql-5.7.22)`.

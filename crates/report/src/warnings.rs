@@ -32,7 +32,7 @@ pub fn text(warning: &Warning) -> String {
     worded(warning, &row(warning.code).replace('|', ""))
 }
 
-/// Returns the first part of a reason, for a place that has no room for details and for what to do.
+/// Returns the first part of a reason, for a text that is too short for details and for what to do.
 pub fn brief(warning: &Warning) -> String {
     worded(warning, row(warning.code).split('|').next().unwrap_or_default())
 }
@@ -108,7 +108,7 @@ fn filled(warning: &Warning, words: &str) -> (String, bool) {
     (text, is_whole)
 }
 
-/// Lists the places: `a, b and c`, `a, b and 7 more`.
+/// Lists the warning's `places`: `a, b and c`, `a, b and 7 more`.
 fn places_listed(warning: &Warning) -> String {
     let more = warning.figures.get("more").map(|more| format!("{} more", written(more, "")));
     listed(&warning.places.iter().map(String::as_str).chain(more.as_deref()).collect::<Vec<_>>())

@@ -14,11 +14,11 @@ pub enum GroupVersion {
     V2,
 }
 
-/// One control group that holds for a process.
+/// A control group that a process belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlGroup {
-    /// The group's name as seen at the mount, such as `/user.slice/x.scope`. `/` is the outermost one
-    /// that is seen.
+    /// The group's name as seen at the mount, such as `/user.slice/x.scope`. `/` is the outermost
+    /// group that the mount shows.
     pub name: String,
     /// The folder of the group's files.
     pub folder: PathBuf,

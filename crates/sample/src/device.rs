@@ -52,8 +52,8 @@ pub(crate) fn filesystem_of(path: &Path) -> String {
     mount.map_or_else(|| "unknown".to_owned(), |mount| mount.filesystem)
 }
 
-/// Returns what is mounted where `path` is, for a path without a block device: `tmpfs`,
-/// `server:/export`.
+/// Returns the source of the mount that `path` is on, such as `tmpfs` or `server:/export`. It is
+/// for paths without a block device.
 pub(crate) fn mount_source_of(path: &Path) -> Option<String> {
     Some(mount_at(&existing(path)?)?.source)
 }
@@ -95,7 +95,7 @@ pub(crate) struct Mount {
     pub(crate) mount_point: PathBuf,
     /// Type of the filesystem: `ext4`, `btrfs`, `overlay`, `tmpfs`, ...
     pub(crate) filesystem: String,
-    /// What is mounted: `/dev/sda1`, `tmpfs`, `server:/export`.
+    /// The mounted device or filesystem: `/dev/sda1`, `tmpfs`, `server:/export`.
     pub(crate) source: String,
     /// Options of the filesystem itself, separated by commas.
     options: String,
@@ -122,9 +122,9 @@ pub(crate) fn parse_mounts(text: &str) -> Vec<Mount> {
 }
 
 fn parse_mount(line: &str) -> Option<Mount> {
-    let (place, filesystem) = line.split_once(" - ")?;
-    let mut place = place.split(' ').skip(3);
-    let (root, mount_point) = (place.next()?, place.next()?);
+    let (mount, filesystem) = line.split_once(" - ")?;
+    let mut mount = mount.split(' ').skip(3);
+    let (root, mount_point) = (mount.next()?, mount.next()?);
     let mut fields = filesystem.split(' ');
     Some(Mount {
         root: PathBuf::from(unescape(root)),
@@ -237,7 +237,8 @@ fn paths_to(text: &str, own: &DiskLine) -> Vec<DiskLine> {
     let head = if own.has_io() { None } else { head_of(&own.name) };
     let Some((subsystem, namespace)) = head else { return Vec::new() };
     let head = format!("nvme{subsystem}n{namespace}");
-    // This partition has had no IO, but its disk has, so their own lines count.
+    // If the line of the whole disk has IO, the kernel counts on that disk, and this partition has
+    // had no IO.
     if lines(text).any(|line| line.name == head && line.has_io()) {
         return Vec::new();
     }
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_mounts_on_one_place_the_later_one_counts() {
+    fn of_two_mounts_at_one_path_the_later_one_counts() {
         assert_eq!(on("/mnt/x"), ("tmpfs".into(), "tmpfs".into()));
     }
 

@@ -10,7 +10,7 @@ use crate::device::{device_of, filesystem_of, mount_source_of};
 use crate::sources::parse_stat;
 
 /// Describes this machine. `data_dir` is the folder that holds the data directories, and the CPU lists
-/// are those of the plan. What cannot be found out is `unknown` or 0.
+/// are those of the plan. A property that cannot be found out is `unknown` or 0.
 pub fn host_info(data_dir: &Path, server_cpus: Option<String>, client_cpus: Option<String>) -> HostInfo {
     let device = device_of(data_dir).map(|device| device.name);
     HostInfo {

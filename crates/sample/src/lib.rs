@@ -7,7 +7,7 @@
 //! file says which keys the source writes, in which unit, and where the kernel or the server gets them
 //! from.
 //!
-//! Sources that may hang or take long have threads of their own, so that the cheap sources are read on
+//! Sources that may hang or take long have separate threads, so that the cheap sources are read on
 //! time whatever the server does. These are the server's status and the walks through the data
 //! directory and through processes.
 

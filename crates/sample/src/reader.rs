@@ -1,6 +1,6 @@
 //! Runs one thread of the sampler, which reads its sources on request and at each whole interval.
-//! It appends the samples of each source to that source's counter file. A tally counts what all
-//! threads of the sampler cost.
+//! It appends the samples of each source to that source's counter file. A tally has the cost of
+//! all threads of the sampler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,10 +18,10 @@ use crate::sources::{Moment, Source, Values};
 /// A function that makes a source, on the thread that will read it.
 pub(crate) type Open = Box<dyn FnOnce() -> Result<Box<dyn Source>, Error> + Send>;
 
-/// What a reader should do.
+/// The sources of a reader, its interval, and its CPUs.
 pub(crate) struct Spec {
     pub(crate) name: &'static str,
-    /// Its place in the tally.
+    /// Its index in the tally.
     pub(crate) number: usize,
     /// Its sources by name, in the order in which they are read.
     pub(crate) sources: Vec<(&'static str, Open)>,
@@ -45,7 +45,7 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// What a reader reports.
+/// A reader's report to the sampler.
 pub(crate) enum Event {
     /// The reader has tried its sources. The event has the headers of those that can be read.
     Opened { headers: Vec<CounterHeader>, warnings: Vec<String> },
@@ -90,8 +90,8 @@ pub(crate) fn run(spec: Spec, tally: Arc<ReadTally>, commands: &Receiver<Command
         return;
     }
     reader.follow(commands);
-    // No one listens any more when the sampler was dropped or has given this reader up. The files are
-    // complete all the same.
+    // If the sampler was dropped or has stopped waiting for this reader, no one receives the event.
+    // The files are complete in any case.
     let _ = events.send(reader.finish());
 }
 
@@ -177,7 +177,7 @@ fn tick_after(now: Instant, barrier: Instant, interval: Duration) -> Instant {
     now + interval - Duration::from_nanos(u64::try_from(into).unwrap_or(u64::MAX))
 }
 
-/// A source with its file. It remembers what it could not read, and reports that once at the end.
+/// A source with its file. It counts samples that are missing, and reports them once at the end.
 pub(crate) struct Outlet {
     /// One of the names in [`ALL`](crate::ALL).
     name: &'static str,
@@ -192,8 +192,8 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// Reads `source` once, so that what cannot be read is known before the clock starts. There is no
-    /// file yet.
+    /// Reads `source` once, so that a source that cannot be read is known before the clock starts.
+    /// There is no file yet.
     fn probe(name: &'static str, mut source: Box<dyn Source>) -> Result<Self, Error> {
         let mut values = Values::default();
         source.read(Moment::Boundary, &mut values)?;
@@ -232,8 +232,8 @@ impl Outlet {
         }
     }
 
-    /// Makes the lines durable. The result is what went wrong: a warning about samples that are
-    /// missing, and an error of the file.
+    /// Makes the lines durable. The result has a warning if samples are missing, and the error of
+    /// the file if there was one.
     fn finish(mut self) -> (Option<String>, Option<dbdyno_record::Error>) {
         let synced = match (self.writer.as_mut(), self.write_error.take()) {
             (_, Some(error)) => Some(error),

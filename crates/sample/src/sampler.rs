@@ -1,4 +1,4 @@
-//! Offers the sampler to its callers, who start it, begin sampling, mark the end of a window, and
+//! The sampler as its callers use it: they start it, begin sampling, mark the end of a window, and
 //! stop it. A [`Config`] says what it reads, how often, and on which CPUs.
 
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ pub struct Sampler {
     warnings: Vec<String>,
 }
 
-/// A sample that was asked for and may still be under way.
+/// A requested sample, which may still be in progress.
 #[derive(Debug, Default)]
 pub struct Mark(Weak<()>);
 
@@ -55,7 +55,7 @@ impl Mark {
     }
 }
 
-/// A reader thread as seen from outside.
+/// A reader thread, with the channels for its commands and events.
 #[derive(Debug)]
 struct ReaderHandle {
     name: &'static str,
@@ -98,8 +98,8 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Returns what is known before the clock starts: the sources that are left out, each with its
-    /// reason.
+    /// Returns the warnings from before the clock starts: the sources that are left out, each with
+    /// its reason.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -111,10 +111,10 @@ impl Sampler {
         self.tell_all(|| Command::Begin(barrier));
     }
 
-    /// Takes a sample now, because the common window ends. It does nothing before [`Sampler::begin`].
-    /// It does not wait: the result tells when the sample is taken. Until then the load's connections
-    /// should stay open, because a server with a process or a thread for each of them counts less of
-    /// those that have ended.
+    /// Takes a sample now, because the common window ends. It does nothing before
+    /// [`Sampler::begin`]. It does not wait: the result says whether the sample is taken. Until
+    /// then the load's connections should stay open, because a server with a process or a thread
+    /// for each of them counts less of those that have ended.
     pub fn mark(&self) -> Mark {
         let alive = Arc::new(());
         self.tell_all(|| Command::Mark(Arc::clone(&alive)));

@@ -1,4 +1,4 @@
-//! Tests of readers whose sources answer, hang and are asked for samples.
+//! Tests of reader threads whose sources answer at once, take long or hang.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ struct Read {
     ended: Instant,
 }
 
-/// Every reading of a [`Fake`] up to now. The first one is the try before its file is made.
+/// Every reading of a [`Fake`] up to now. The first one is made before the source has a file.
 #[derive(Clone, Default)]
 struct Reads(Arc<Mutex<Vec<Read>>>);
 
@@ -72,7 +72,7 @@ fn fake_reader(number: usize, name: &'static str, wait: impl FnMut() + Send + 's
 }
 
 #[test]
-fn sources_that_cost_much_are_not_read_in_each_interval() {
+fn costly_sources_are_not_read_in_each_interval() {
     let data = tempfile::tempdir().unwrap();
     let config = Config { data_dir: Some(data.path().to_owned()), ..Config::default() };
     let sources = readers_for(&config, &Arc::default()).into_iter().flat_map(|reader| reader.sources);
@@ -86,7 +86,7 @@ fn sources_that_cost_much_are_not_read_in_each_interval() {
 }
 
 #[test]
-fn where_the_window_begins_after_a_warm_up_every_source_is_read_however_costly() {
+fn every_source_is_read_where_the_window_begins_after_a_warm_up() {
     let recording = Recording::new();
     let (mut reader, reads) = fake_reader(0, "quick", || ());
     reader.warmup = 3 * INTERVAL;
@@ -108,7 +108,7 @@ fn a_mark_is_taken_when_every_reader_has_read_its_sources_or_is_gone() {
     let sampler = Sampler::start_readers(vec![quick, slow], tally, counters).unwrap();
     sampler.begin(Instant::now());
     let mark = sampler.mark();
-    // These three are when it was tried, at the beginning and at the mark.
+    // The three readings are before the source has a file, at the beginning and at the mark.
     wait_for("the mark of one reader", || quick_reads.at_boundaries() == 3);
     assert!(!mark.is_taken());
     drop(release);
@@ -121,7 +121,7 @@ fn a_mark_is_taken_when_every_reader_has_read_its_sources_or_is_gone() {
 }
 
 #[test]
-fn what_is_read_for_each_connection_does_not_hold_up_what_is_read_at_once() {
+fn sources_that_read_each_connection_do_not_delay_the_quick_ones() {
     let server = |server_tree| Config { server_pid: Some(1), server_tree, ..Config::default() };
     let reader_of = |config: &Config, name: &str| {
         let readers = readers_for(config, &Arc::default());
@@ -138,7 +138,7 @@ fn what_is_read_for_each_connection_does_not_hold_up_what_is_read_at_once() {
 }
 
 #[test]
-fn interrupts_are_counted_where_server_and_client_have_cpus_of_their_own() {
+fn interrupts_are_counted_where_server_and_client_have_separate_cpus() {
     let is_read = |server_cpus, cpus| {
         let readers = readers_for(&Config { server_cpus, cpus, ..Config::default() }, &Arc::default());
         readers.iter().flat_map(|reader| &reader.sources).any(|source| source.0 == "interrupts")
@@ -149,7 +149,7 @@ fn interrupts_are_counted_where_server_and_client_have_cpus_of_their_own() {
 }
 
 #[test]
-fn a_source_that_hangs_does_not_hold_up_the_others_and_does_not_make_up_for_lost_ticks() {
+fn a_slow_source_does_not_delay_the_others_and_does_not_make_up_for_lost_ticks() {
     let recording = Recording::new();
     let tally = Arc::new(ReadTally::default());
     let (quick, quick_reads) = fake_reader(0, "quick", || ());

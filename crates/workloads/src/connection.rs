@@ -1,6 +1,6 @@
-//! A task's database session. A new one is not open yet. It turns database errors into those of the
-//! load engine, and times look-ups. [`StatementsTask`] sends statements one after the other, and
-//! `any_task` makes one type of several kinds of tasks.
+//! A task's connection to a database. A new [`Connection`] is not open yet. It turns database
+//! errors into those of the load engine, and times look-ups. [`StatementsTask`] sends statements
+//! one after the other, and `any_task` makes one type of several kinds of tasks.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use dbdyno_db::{
 use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 use dbdyno_record::ErrorClass;
 
-/// How often a look-up is tried. The load engine retries operations, but not look-ups.
+/// Number of tries of a look-up. The load engine retries operations, but not look-ups.
 const LOOKUP_RETRIES: u32 = 100;
 
 #[derive(Debug)]
@@ -180,22 +180,20 @@ impl Connection {
     }
 }
 
-/// Returns what an operation did whose statement changes rows. Its rows are those that were
-/// changed.
+/// Returns the result of an operation that changes rows. Its rows are the changed ones.
 pub(crate) fn changed(answer: Answer) -> Done {
     Done { rows: answer.affected, received_bytes: answer.bytes }
 }
 
-/// Returns what an operation did whose statement fetches rows. Its rows are those that were
-/// fetched.
+/// Returns the result of an operation that fetches rows. Its rows are the fetched ones.
 pub(crate) fn fetched(answer: Answer) -> Done {
     Done { rows: answer.rows, received_bytes: answer.bytes }
 }
 
-/// Returns what a failure means for a statement that later steps cannot do without, such as one
-/// that builds an index. The step ends, even if the plan says to go on after lost connections,
-/// because the outcome of the statement is not known. Only a statement that the server asks to send
-/// again is sent again.
+/// Gives the failure of a statement that later steps need, such as one that builds an index, the
+/// class that ends the step. After a lost connection the step ends too, even if the plan says to go
+/// on, because the outcome of the statement is not known. Only a failure after which the statement
+/// may be sent again keeps its class.
 pub(crate) fn indispensable(failure: Failure) -> Failure {
     match failure.class {
         ErrorClass::Retry => failure,
@@ -203,9 +201,9 @@ pub(crate) fn indispensable(failure: Failure) -> Failure {
     }
 }
 
-/// Returns what the failure of a statement of the load means. It is decided as in
-/// [`indispensable`], because rows that all later steps work on are missing, or may be missing
-/// where the connection was lost.
+/// Does what [`indispensable`] does, for a statement of the load. After its failure, rows that all
+/// later steps work on are missing. After a lost connection they may be missing, and the message
+/// says so.
 pub(crate) fn of_load(failure: Failure) -> Failure {
     let failure = match failure.class {
         ErrorClass::Lost => {
@@ -227,7 +225,7 @@ pub(crate) fn of_script(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Fatal, "script", message)
 }
 
-/// Returns the failure of a look-up that met a lock as often as it was tried. `last` is the last error.
+/// Returns the failure of a look-up that met a lock in every try. `last` is the last error.
 fn locked_out(name: &str, last: &DbError) -> Failure {
     fatal(format!(
         "look-up of {name} met a lock {LOOKUP_RETRIES} times in a row, at last: {last}; look for a session that holds a lock on \

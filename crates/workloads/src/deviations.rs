@@ -1,5 +1,5 @@
 //! Deviations of workloads from their originals. Some come from a workload's options and are rows
-//! of `deviations.toml`. The others come from what the whole plan decides.
+//! of `deviations.toml`. The others come from settings of the whole plan.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::settle::{Settle, SettleAfter, SettleWait};
 /// Rows that several workloads have.
 const SHARED: &str = include_str!("deviations.toml");
 
-/// What a plan decides around a workload, where its original may do something else.
+/// A plan's settings around a workload, from which its original may differ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Surroundings {
     /// Rest between two cells.
@@ -24,7 +24,7 @@ pub struct Surroundings {
     pub on_socket: Option<String>,
 }
 
-/// What an original does around its steps, where a plan may decide something else.
+/// An original's settings around its steps, from which a plan may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
     /// The original's rest between two builds of servers, as a time and in words.
@@ -33,7 +33,7 @@ pub struct Original {
     pub transport: &'static str,
 }
 
-/// Returns the differences from `original` that come from what surrounds a workload.
+/// Returns the differences from `original` that come from the settings around a workload.
 pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec<Deviation> {
     let mut list = Vec::new();
     let (original_rest, rest) = original.rest;
@@ -58,16 +58,16 @@ pub(crate) struct DeviationRow {
     /// Name of a row that several workloads have. It replaces `topic`, `original` and `here`.
     shared: String,
     pub(crate) topic: String,
-    /// Whether the deviation is due to the workload's tables, and so also holds for other workloads
-    /// that use them.
+    /// Whether the deviation is due to the workload's tables, and so also applies to other
+    /// workloads that use them.
     pub(crate) of_tables: bool,
     original: String,
     /// The text about this workload, in which `{option}` is the value of an option.
     here: String,
-    /// The row holds where each of these options has the value given here, or one of a list of
+    /// The row applies where each of these options has the value given here, or one of a list of
     /// values. `""` also means an option that is not set.
     when: Map<String, Value>,
-    /// The row holds where none of these options has the value given here, or one of a list of
+    /// The row applies where none of these options has the value given here, or one of a list of
     /// values.
     unless: Map<String, Value>,
 }
@@ -84,9 +84,9 @@ impl DeviationRow {
     }
 
     fn deviation(&self, options: &Map<String, Value>) -> Deviation {
-        let place =
+        let placeholder =
             self.here.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
-        let here = match place {
+        let here = match placeholder {
             Some((before, (key, after))) => {
                 format!("{before}{}{after}", options.get(key).map_or_else(String::new, shown))
             }
@@ -123,12 +123,12 @@ pub(crate) fn rows(text: &str, name: &str) -> Vec<DeviationRow> {
     all.remove(name).unwrap_or_default()
 }
 
-/// Returns the rows of a workload's `deviations.toml` that hold with `options`.
+/// Returns the rows of a workload's `deviations.toml` that apply with `options`.
 pub(crate) fn of_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
     holding(&rows(text, "deviation"), options)
 }
 
-/// Returns the rows of a workload's `deviations.toml` that also hold with `options` for another
+/// Returns the rows of a workload's `deviations.toml` that also apply with `options` to another
 /// workload on the same tables.
 pub(crate) fn of_table_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
     let mut all = rows(text, "deviation");
@@ -253,9 +253,9 @@ mod tests {
             assert_eq!(row.shared.is_empty(), shared.is_empty(), "{about}");
             assert!(row.shared.is_empty() || row.topic.is_empty(), "{about}");
             for row in [row].iter().chain(&shared) {
-                let place = row.here.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+                let placeholder = row.here.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
                 let keys = row.when.keys().chain(row.unless.keys()).map(String::as_str);
-                for key in keys.chain(place.map(|(key, _)| key)) {
+                for key in keys.chain(placeholder.map(|(key, _)| key)) {
                     assert!(is_known(key), "{about}: {key}");
                 }
             }

@@ -1,6 +1,6 @@
-//! Helps to make tables. It checks that they have the storage engine that was asked for, adds
-//! indexes to tables that already hold their rows, and finds out whether a server takes
-//! `LOAD DATA LOCAL INFILE`, which MySQL 8.0 and later do not take by default.
+//! Creates tables and checks that they have the requested storage engine. It also adds indexes to
+//! tables that already have their rows, and finds out whether a server accepts
+//! `LOAD DATA LOCAL INFILE`, which MySQL 8.0 and later refuse by default.
 
 use std::time::Instant;
 

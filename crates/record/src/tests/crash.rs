@@ -27,7 +27,7 @@ fn crashed_run() -> (TempDir, PathBuf) {
     (parent, dir)
 }
 
-/// Returns how many entries each of `line_files` has for a reader.
+/// Returns how many entries a reader finds in each of `line_files`.
 fn counts(run: &Run) -> [usize; 6] {
     let cell = &run.cells[0];
     let step = cell.steps.iter().find(|step| step.name == "qr100").unwrap();
@@ -58,7 +58,7 @@ fn a_file_cut_at_any_byte_of_its_last_line_keeps_all_lines_before() {
             let mut expected = whole;
             let lost_only_its_end = length == bytes.len() - 1;
             expected[number] -= usize::from(!lost_only_its_end);
-            // A window that ends after the last interval does not count as one.
+            // The event of a window that ends after the last interval is dropped.
             expected[2] -= usize::from(path.ends_with("intervals.jsonl") && !lost_only_its_end);
             assert_eq!(counts(&run), expected, "{} cut at {length}", path.display());
             // No crash takes intervals from a step that has an end, because they are on the disk before
@@ -81,7 +81,7 @@ fn a_file_cut_at_any_byte_of_its_last_line_keeps_all_lines_before() {
 }
 
 #[test]
-fn a_file_cut_anywhere_at_all_never_takes_the_run_with_it() {
+fn a_file_cut_anywhere_leaves_the_rest_of_the_run_readable() {
     let (_parent, dir) = crashed_run();
     for path in line_files(&dir) {
         let bytes = std::fs::read(&path).unwrap();
@@ -136,7 +136,7 @@ fn a_resume_that_is_killed_in_its_first_line_can_itself_be_resumed() {
     assert_eq!(run.warnings.len(), 2, "{:?}", run.warnings);
 }
 
-/// The folder is as `kill -9` leaves it before the manifest is there.
+/// The folder is as `kill -9` leaves it before the manifest is written.
 #[test]
 fn a_folder_whose_process_was_killed_before_the_run_began_says_so_and_holds_no_run() {
     let (_parent, dir) = sample_run();
@@ -164,9 +164,9 @@ fn a_cell_that_did_not_end_is_set_aside_and_can_be_run_again() {
     let (run, _) = RunWriter::resume(&dir).unwrap();
     assert_eq!(run.set_aside(&cell_id("rollback")).unwrap(), None);
     for number in [1, 2] {
-        let place = run.set_aside(&cell_id("wal")).unwrap().unwrap();
-        assert_eq!(place, Path::new(&format!("aside/{number}/1/wal/insert-benchmark")));
-        assert!(dir.join(&place).join("events.jsonl").exists());
+        let path = run.set_aside(&cell_id("wal")).unwrap().unwrap();
+        assert_eq!(path, Path::new(&format!("aside/{number}/1/wal/insert-benchmark")));
+        assert!(dir.join(&path).join("events.jsonl").exists());
         assert_eq!(Run::open(&dir).unwrap().cells, []);
         run.cell(&cell_id("wal")).unwrap().event(&cell_events()[0]).unwrap();
         assert_eq!(Run::open(&dir).unwrap().cells[0].outcome(), None);
@@ -174,7 +174,7 @@ fn a_cell_that_did_not_end_is_set_aside_and_can_be_run_again() {
 }
 
 #[test]
-fn a_step_killed_before_its_first_line_does_not_pass_for_a_whole_one() {
+fn a_step_killed_before_its_first_line_is_not_taken_for_a_complete_one() {
     let (_parent, dir) = crashed_run();
     for file in ["events.jsonl", "intervals.jsonl", "histograms.hlog"] {
         std::fs::write(step_dir(&dir).join(file), "").unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Puts `text` in place of a line, counted from 1.
+/// Replaces line number `line`, counted from 1, by `text`.
 fn replace_line(path: &Path, line: usize, text: &str) {
     let whole = std::fs::read_to_string(path).unwrap();
     let mut lines: Vec<&str> = whole.lines().collect();
@@ -27,7 +27,7 @@ fn a_damaged_line_within_the_events_of_the_run_is_an_error_with_file_and_line() 
 }
 
 #[test]
-fn a_damaged_file_of_a_step_takes_only_what_follows_in_it() {
+fn damage_in_a_file_of_a_step_loses_only_the_lines_after_it() {
     let damage =
         [("events.jsonl", 3), ("intervals.jsonl", 1), ("histograms.hlog", 5), ("counters/server.jsonl", 3)];
     for (file, line) in damage {
@@ -166,8 +166,8 @@ fn a_full_disk_is_reported_with_the_file_and_what_to_do() {
     }
 }
 
-/// Changes `from` to `to` once in a file of the step `qr100`, and removes its checksums, which would
-/// reveal it.
+/// Changes the first `from` to `to` in a file of the step `qr100`, and reads the step. The step's
+/// checksums are removed, because they would reveal the change.
 fn changed(file: &str, from: &str, to: &str) -> StepRecord {
     let (_parent, dir) = sample_run();
     let path = step_dir(&dir).join(file);
@@ -183,7 +183,7 @@ fn changed(file: &str, from: &str, to: &str) -> StepRecord {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn a_figure_that_cannot_be_true_is_damage_with_file_and_line_and_nothing_is_measured_by_it() {
+fn an_impossible_figure_is_damage_with_file_and_line_and_is_not_used() {
     let cases = [
         (
             "events.jsonl",
@@ -286,7 +286,7 @@ fn a_figure_that_cannot_be_true_is_damage_with_file_and_line_and_nothing_is_meas
 #[test]
 fn a_file_that_was_changed_after_the_end_of_its_step_is_damaged_however_small_the_change() {
     for (file, from, to) in [
-        // Each of these adds up and is plausible.
+        // Each changed figure is plausible and agrees with the other figures.
         ("events.jsonl", "\"to_us\":2000000", "\"to_us\":1000000"),
         ("events.jsonl", "\"actual\":10200", "\"actual\":10201"),
         ("intervals.jsonl", "\"rows\":15250", "\"rows\":25250"),
@@ -307,7 +307,7 @@ fn a_file_that_was_changed_after_the_end_of_its_step_is_damaged_however_small_th
 }
 
 #[test]
-fn files_that_came_or_went_after_the_end_of_a_step_are_damage() {
+fn files_added_or_removed_after_the_end_of_a_step_are_damage() {
     let (_parent, dir) = sample_run();
     let counters = step_dir(&dir).join("counters");
     std::fs::rename(counters.join("server.jsonl"), counters.join("client.jsonl")).unwrap();

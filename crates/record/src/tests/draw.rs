@@ -1,5 +1,5 @@
-//! Seeded changes of bytes, and a process with little memory to read them in. Tests of everything that
-//! reads records use them.
+//! Makes random changes to bytes from a fixed seed, and runs a test in a process with little
+//! memory. The tests of everything that reads records use both.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, setrlimit};
 const ADDRESSES: u64 = 512 << 20;
 const CHILD: &str = "DBDYNO_FUZZ_CHILD";
 
-/// Numbers at which something may change.
+/// Numbers at the limits of types and plausible values, where a reader is most likely to fail.
 const NUMBERS: [&str; 14] = [
     "0",
     "1",
@@ -70,12 +70,12 @@ impl Draw {
                 bytes.splice(at..at, again);
             }
             5 if self.below(8) == 0 => bytes.truncate(at),
-            6 => self.swap_lines(bytes),
+            6 => self.copy_line(bytes),
             _ => self.replace_number(bytes, at),
         }
     }
 
-    /// Puts one of [`NUMBERS`] in place of the next number after `at`.
+    /// Replaces the next number after `at` by one of [`NUMBERS`].
     fn replace_number(&mut self, bytes: &mut Vec<u8>, at: usize) {
         let Some(from) = bytes[at..].iter().position(u8::is_ascii_digit).map(|from| at + from) else {
             return;
@@ -85,8 +85,8 @@ impl Draw {
         bytes.splice(from..from + length, number.bytes());
     }
 
-    /// Puts a line in place of another one.
-    fn swap_lines(&mut self, bytes: &mut Vec<u8>) {
+    /// Replaces a line by a copy of another one.
+    fn copy_line(&mut self, bytes: &mut Vec<u8>) {
         let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
         let (one, other) = (self.below(lines.len()), self.below(lines.len()));
         lines[one] = lines[other];
@@ -94,8 +94,9 @@ impl Draw {
     }
 }
 
-/// Runs `read` with the number of inputs that it is to read, in a process of its own. `test` is the
-/// full name of the test that calls it. `DBDYNO_FUZZ_INPUTS` changes the number.
+/// Runs `read` in a separate process. Its argument is the number of inputs to read, which is
+/// `inputs` unless `DBDYNO_FUZZ_INPUTS` sets another number. `test` is the full name of the calling
+/// test.
 pub(crate) fn in_a_small_process(test: &str, inputs: u64, read: impl FnOnce(u64)) {
     let inputs = std::env::var("DBDYNO_FUZZ_INPUTS").map_or(inputs, |inputs| inputs.parse().unwrap());
     if std::env::var_os(CHILD).is_none() {

@@ -1,5 +1,5 @@
-//! Tests of files that no dbdyno has written. A file that waits for ever, never ends or leads elsewhere
-//! is reported as a fault of its run by its name, and takes neither time nor memory.
+//! Tests of files that dbdyno did not write: pipes, devices, links and huge files. Each is reported
+//! by name as a fault of its run. Reading it neither blocks nor takes much memory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -36,7 +36,7 @@ fn faults(dir: &Path) -> String {
 }
 
 #[test]
-fn what_is_no_regular_file_is_named_and_not_waited_for() {
+fn a_file_that_is_not_regular_is_named_and_does_not_block_the_reader() {
     for file in FILES {
         let (_parent, dir) = sample_run();
         let path = dir.join(file);
@@ -78,7 +78,7 @@ fn gigabytes_of_nothing_are_named_and_not_kept() {
 }
 
 #[test]
-fn lines_without_end_are_damage_after_as_many_as_crashes_can_cut_off() {
+fn more_broken_lines_than_crashes_can_leave_are_damage() {
     let (_parent, dir) = sample_run();
     let path = dir.join("events.jsonl");
     let begun = "{\"event\":\"war\n";
@@ -92,7 +92,7 @@ fn lines_without_end_are_damage_after_as_many_as_crashes_can_cut_off() {
 }
 
 #[test]
-fn a_line_of_the_greatest_length_is_read() {
+fn a_line_of_the_maximum_length_is_read() {
     let path = Path::new("f");
     for (more, is_read) in [(0, true), (1, false)] {
         let long = " ".repeat(usize::try_from(crate::lines::LINE_MAX_BYTES).unwrap() - 1 + more) + "7\n8\n";
@@ -108,7 +108,7 @@ fn a_line_of_the_greatest_length_is_read() {
 }
 
 #[test]
-fn folders_that_are_reached_by_a_link_are_passed_over_and_named() {
+fn folders_behind_a_link_are_skipped_and_named() {
     for folder in [
         "cells",
         "cells/1",

@@ -21,7 +21,7 @@ fn texts() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn every_line_of_the_sample_run_stands_in_the_documentation() {
+fn every_line_of_the_sample_run_is_in_the_documentation() {
     for (name, text) in texts() {
         for line in text.lines() {
             assert!(DOCUMENT.lines().any(|shown| shown.trim_end() == line), "{name} has {line}");
@@ -65,7 +65,7 @@ fn leaves(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn each_file_has_its_place() {
+fn each_file_has_its_documented_path() {
     let (_parent, dir) = sample_run();
     let (run, _) = RunWriter::resume(&dir).unwrap();
     run.set_aside(&cell_id("wal")).unwrap();

@@ -1,8 +1,8 @@
-//! Reads lines of every file with bytes and numbers changed at random. Whatever they say, reading them
-//! must end without a panic, and must not take memory by a number in them.
+//! Reads lines of every file with bytes and numbers changed at random. Reading them must end
+//! without a panic, and a number in a line must not decide how much memory is allocated.
 //!
-//! Each target runs in a process of its own that may have 512 MiB of addresses. `DBDYNO_FUZZ_INPUTS` is
-//! the number of inputs of each target. The same number makes the same inputs.
+//! Each target runs in a separate process that may have 512 MiB of addresses. `DBDYNO_FUZZ_INPUTS`
+//! is the number of inputs of each target. The same number makes the same inputs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,7 +12,7 @@ use crate::lines::{Line, each_line, parse_json, parse_lines};
 use crate::plausible::{self, Events, Intervals};
 use crate::{counters, reader};
 
-/// Inputs for each target. They take a second or so in a debug build.
+/// Number of inputs for each target. They take about a second in a debug build.
 const INPUTS: u64 = 20_000;
 
 /// Reads mutations of `seeds`. `target` is the test's name.
@@ -40,7 +40,7 @@ fn intervals() {
         let read = parse_lines(Path::new("f"), input, |line| checked.take(parse_json(line)?).map(Some), None);
         let mut sum = Interval::default();
         read.items.iter().for_each(|interval| sum += interval);
-        // A window can be no longer than what the lines can hold.
+        // An interval is at most one second, so the lines limit the length of the window.
         assert!(plausible::end_us(&read.items) <= 1_000_000 * read.items.len() as u64);
     });
 }
@@ -102,8 +102,8 @@ fn histograms() {
     let many: Vec<u64> = (0..200).map(|number| number * number).collect();
     let seeds = [line(&[610, 640, 2_207]), plain(&[5, 900]), line(&many), plain(&many)];
     fuzz("histograms", &seeds, |_, input| {
-        // Bytes that are damaged before they are packed reach the reader of counts. Others end at the
-        // reader of the log.
+        // If the plain bytes are changed before they are packed, they reach the reader of counts.
+        // Otherwise the reader of the log rejects most of them.
         let text = if input.starts_with(&[0x1c, 0x84]) { packed(input) } else { input.to_vec() };
         let read = parse_lines(
             Path::new("f"),

@@ -1,4 +1,4 @@
-//! Tests that what is written comes back.
+//! Tests that a reader gets the same records that a writer wrote.
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -60,7 +60,7 @@ fn a_cell_that_another_run_measured_becomes_one_of_this_run_with_the_host_that_m
 }
 
 #[test]
-fn a_step_tells_its_window_outcome_reasons_and_checks() {
+fn a_step_has_its_window_outcome_reasons_and_checks() {
     let (_parent, dir) = sample_run();
     let run = Run::open(&dir).unwrap();
     let step = &run.cells[0].steps[0];
@@ -129,7 +129,7 @@ fn counters_can_be_written_by_another_thread() {
 }
 
 #[test]
-fn nothing_is_written_over() {
+fn nothing_is_overwritten() {
     let (parent, dir) = sample_run();
     let exists = |result: Result<(), Error>| matches!(result, Err(Error::Exists { .. }));
     assert!(exists(RunWriter::create(parent.path(), &manifest()).map(drop)));
@@ -187,7 +187,7 @@ fn any_interval() -> impl Strategy<Value = Interval> {
         client,
         kind,
         due: n[2],
-        // Each has a time of its own.
+        // There are operations in the interval, because their times are not 0.
         done: 1 + n[3] % 1_000,
         failed: n[4],
         dropped: n[5],

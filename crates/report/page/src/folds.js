@@ -16,7 +16,7 @@ function fill(details) {
 
 const folds = () => [...document.querySelectorAll("details")];
 
-/** Parts are filled when they are opened; all of them when the page is idle, so that a search finds what is in them. */
+/** Fills all folded parts while the page is idle, so that a search in the page finds their text. */
 export function fillLater() {
   const rest = folds().filter((details) => details.querySelector(":scope > noscript"));
   const later = window.requestIdleCallback || ((act) => setTimeout(() => act({ timeRemaining: () => 10 }), 50));
@@ -27,7 +27,10 @@ export function fillLater() {
   later(next);
 }
 
-/** Buttons that open and close all folded parts; a link into a folded part opens it. */
+/**
+ * Fills a part when it is opened, opens it when a link leads into it, and adds buttons that open
+ * and close all parts.
+ */
 export function unfolding(setUpParts) {
   setUp = setUpParts;
   document.addEventListener("toggle", (event) => { if (event.target.open) { fill(event.target); } }, true);

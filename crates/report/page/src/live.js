@@ -1,8 +1,11 @@
-// A page of `dbdyno serve`: asks again while runs go on.
+// Keeps a page of `dbdyno serve` up to date while runs are in progress.
 import { button, part } from "./charts/figure.js";
 import { pageData } from "./charts/look.js";
 
-/** An index shows its rows as they are now; a run says when there are new figures. */
+/**
+ * Requests the page again at an interval. An index then replaces its rows, and a run's page says
+ * that there are new figures.
+ */
 export function live() {
   const data = pageData();
   if (!data || !data.live || !location.protocol.startsWith("http")) { return; }
@@ -12,7 +15,7 @@ export function live() {
       const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
       if (known !== null && text !== known) { data.steps ? offer() : replaceRows(text); }
       known = text;
-    } catch { /* The server has ended: what is shown stays. */ }
+    } catch { /* The server has ended, so the page stays as it is. */ }
   }, data.live * 1000);
 }
 

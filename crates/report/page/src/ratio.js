@@ -5,8 +5,8 @@ const STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
 
 /**
  * Ratio of two variants over the blocks in which both have a rate, with its 95 % interval. Rates are
- * pairs of block and rate; `true` as a third item marks a time that was cut off. Where one of the two
- * was cut off the ratio is a bound, with a sign and no interval. Where both were, a block has none.
+ * pairs of block and rate; `true` as a third item marks a time that was cut off. If one of the two was
+ * cut off, the ratio is a bound, with a sign and no interval. A block in which both were is left out.
  */
 export function ratioOf(rates, base) {
   const of = new Map(base.map(([block, rate, cut]) => [block, { rate, cut: !!cut }]));
@@ -24,5 +24,5 @@ export function ratioOf(rates, base) {
   return { value: Math.exp(mean), low: Math.exp(mean - half), high: Math.exp(mean + half), sign };
 }
 
-/** Whether the true ratio may lie on the other side of 1 than a bound's value. */
+/** Whether the true ratio may lie on the other side of 1 from the bound. */
 export const isOpen = (sign, value) => sign === "≷" || (sign === ">" && value <= 1) || (sign === "<" && value >= 1);

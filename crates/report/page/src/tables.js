@@ -1,10 +1,10 @@
-// Tables of the page: sort, filter, rows and columns exchanged, copy as Markdown or TSV, another
-// base.
+// Makes the tables of the page interactive: they can be sorted, filtered, transposed, copied as
+// Markdown or TSV, and shown relative to another base.
 import { button, changeData, part } from "./charts/figure.js";
 import { pageData, signed } from "./charts/look.js";
 import { isOpen, ratioOf } from "./ratio.js";
 
-/** Makes the tables in a part of the page answer. */
+/** Adds sorting, tools and the current filter to the tables in a part of the page. */
 export function tablesOf(root) {
   for (const table of root.querySelectorAll("table")) {
     sortable(table);
@@ -13,10 +13,13 @@ export function tablesOf(root) {
   }
 }
 
-/** What filters leave of a table; nothing at first. */
+/** Applies the current filter to a table. At first there is no filter. */
 let filtered = () => {};
 
-/** Of tables that every step has, the first says what its columns mean. */
+/**
+ * Copies the meanings of columns to tables with the same title, because only the first of them has
+ * meanings in the file.
+ */
 export function meanings() {
   const name = (head) => (head.closest("table").caption || {}).textContent + "|" + head.textContent;
   const find = ({ target }) => {
@@ -29,7 +32,10 @@ export function meanings() {
   document.addEventListener("focusin", find);
 }
 
-/** Its number as `data-v` has it, else as the text begins; `null` for words. */
+/**
+ * Returns a cell's number from `data-v`, or otherwise from the beginning of its text. It is `null`
+ * for words.
+ */
 function number(cell) {
   if (cell.dataset.v) { return Number(cell.dataset.v); }
   const found = /^\s*[<>≥≤×]?\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?![\w.-])/i.exec(textOf(cell));
@@ -63,7 +69,7 @@ function sortRows(table, column, direction) {
   body.append(...rows);
 }
 
-/** Text of a cell on one line, without the signs that only colours need. */
+/** Text of a cell on one line, without drawings and scripts. */
 function textOf(cell) {
   const copy = cell.cloneNode(true);
   copy.querySelectorAll("svg, script").forEach((inner) => inner.remove());
@@ -71,7 +77,7 @@ function textOf(cell) {
   return copy.textContent.replace(/\s+/g, " ").trim();
 }
 
-/** What is shown of a table: a text for each cell. */
+/** Returns the texts of the cells that are not hidden. */
 export function shownCells(table) {
   return [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].filter((cell) => !cell.hidden).map(textOf));
 }
@@ -99,7 +105,7 @@ function tools(table) {
   (table.closest(".scroll") || table).after(bar);
 }
 
-/** The clipboard of a page that is a file may be closed: then through a selection. */
+/** Writes to the clipboard. A page in a file may not be allowed to, and then copies a selection. */
 async function write(text) {
   try { await navigator.clipboard.writeText(text); } catch {
     const area = part("textarea");
@@ -111,7 +117,7 @@ async function write(text) {
   }
 }
 
-/** Rows become columns. Cells are moved, so that colours, notes and links go with them. */
+/** Turns rows into columns. Cells are moved, so that they keep their colours, notes and links. */
 function transpose(table) {
   const rows = [...table.rows].map((row) => [...row.cells]);
   const width = Math.max(...rows.map((row) => row.length));
@@ -141,7 +147,7 @@ function as(cell, name, scope) {
   return made;
 }
 
-/** Fields that leave only steps whose names hold a text, only one group, only some variants. */
+/** Adds fields that filter by a text in the step's name, by group and by variant. */
 export function filters(page) {
   const data = pageData(), nav = page.querySelector("nav");
   if (!data || !data.steps) { return filterRows(page); }
@@ -183,7 +189,7 @@ export function filters(page) {
   (nav || page.querySelector("main section")).before(form);
 }
 
-/** On other pages: rows that hold a text. */
+/** Adds a field to pages without steps that filters rows by a text. */
 function filterRows(page) {
   const table = page.querySelector("main table");
   if (!table || table.tBodies[0].rows.length < 2) { return; }
@@ -205,7 +211,7 @@ function labelled(name, field) {
   return label;
 }
 
-/** Rows of steps and of variants, and columns of variants. */
+/** Hides rows of steps and of variants, and columns of variants. */
 function filterTable(table, steps, isOut, off) {
   if (!table.tHead || !table.tBodies[0]) { return; }
   const name = (cell) => (cell ? textOf(cell) : "");
@@ -239,7 +245,7 @@ function baseField(page, { variants, base, relative, steps, colours }, repaint) 
         });
       }
     }
-    // What was kept may have the other colours.
+    // The saved cells may have been coloured by the other rule.
     if (isPlanned) { repaint(); }
     changeData("ratios", isPlanned ? null : (original) => rebased(original, steps, chosen, variants), (caption) => caption.replace(/Base: .*$/, "Base: " + variants[chosen]));
     note.textContent = isPlanned ? "" : " Relative rates only, without verdicts; `dbdyno report --base` has all.";
@@ -253,20 +259,23 @@ function relativeTables(page, relative) {
   return [...page.querySelectorAll("main table")].filter((table) => table.caption && relative.includes(table.caption.textContent));
 }
 
-/** Class and sign of a ratio, as the report has them. */
+/** Class and sign of a ratio by its verdict, as in the report. */
 const BY_VERDICT = { faster: ["blue", "+"], slower: ["yellow", "−"], missed: ["grey", ""], stalled: ["red", "▼"] };
 
 function byVerdict(cell) {
   return BY_VERDICT[cell.querySelector("small")?.textContent.split(" ").pop()] || ["", ""];
 }
 
-/** Of times, by the ratio of their speeds. */
+/**
+ * Class and sign of a ratio by its distance from 1. For times it is the distance of the ratio of
+ * their speeds.
+ */
 function byThreshold(cell, isTime) {
   const ratio = number(cell), percent = Math.round(100 * (isTime ? 1 / ratio : ratio));
   return !ratio || isOpen(textOf(cell).trim()[0], ratio) ? ["", ""] : percent >= 105 ? ["green", "▲"] : percent <= 95 ? ["red", "▼"] : ["grey", ""];
 }
 
-/** Colours of relative tables: those of the plan at first. */
+/** The field that chooses the colours of relative tables. At first they are those of the plan. */
 function coloursField(page, { relative, colours }) {
   const select = part("select"), planned = new Map();
   select.append(new Option("verdicts", "verdicts"), new Option("5 % above or below", "thresholds"));
@@ -287,7 +296,7 @@ function coloursField(page, { relative, colours }) {
   return { field: labelled("Colours", select), repaint };
 }
 
-/** Colour and sign of a cell, which begins with its value. */
+/** Gives a cell its colour, and its sign after the value with which the cell begins. */
 function paint(cell, [tone, sign]) {
   cell.className = tone;
   cell.querySelector("i")?.remove();
@@ -297,7 +306,7 @@ function paint(cell, [tone, sign]) {
   cell.firstChild.after(mark);
 }
 
-/** Class and sign of ratios without verdicts, by the page's colours. */
+/** Class and sign of ratios without verdicts, by the page's rule for colours. */
 const SIGNS = {
   verdicts: { better: BY_VERDICT.faster, worse: BY_VERDICT.slower },
   thresholds: { better: ["green", "▲"], worse: ["red", "▼"] },

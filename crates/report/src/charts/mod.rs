@@ -27,7 +27,7 @@ const MIN_POINTS: usize = 60;
 /// Largest number of points in all lines together. It keeps the page of a large run below 5 MB.
 const PAGE_POINTS: usize = 60_000;
 
-/// What all charts in a report have in common.
+/// Data that all charts in a report share.
 pub(crate) struct Charts<'a> {
     findings: &'a Findings,
     /// The variants in the order of their colours.
@@ -77,7 +77,7 @@ impl<'a> Charts<'a> {
     }
 
     /// Returns the charts of the headline by second, or the reason why it is not drawn. The second
-    /// list has the charts of the other kinds of operation, which stand next to latency.
+    /// list has the charts of the other kinds of operation, which are shown next to latency.
     pub(crate) fn of_step(&self, step: &StepFindings, id: &str) -> (Vec<Block>, Vec<Block>) {
         let found = seconds::seconds(self, step, id);
         if !found.none.is_empty() {
@@ -98,7 +98,7 @@ impl<'a> Charts<'a> {
         numbered(&format!("{id}{letter}"), charts.into_iter().flatten())
     }
 
-    /// Returns what the script knows about the page: the variants, the base, and the rates that it
+    /// Returns the page's data for the script: the variants, the base, and the rates that it
     /// needs when the reader chooses another base.
     pub(crate) fn page_data(&self) -> Value {
         let mut steps = Vec::new();
@@ -160,8 +160,8 @@ fn block_rates(variant: &VariantStep) -> Vec<Value> {
     variant.valid_runs().map(of_run).collect()
 }
 
-/// Makes a number for the data. A whole number is without its `.0`, because a large run has 80,000
-/// of them.
+/// Makes a number for the data. A whole number is written without `.0`, because a large run has
+/// 80,000 whole numbers.
 pub(crate) fn figure(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
@@ -177,10 +177,9 @@ fn milliseconds(time_us: u64) -> Value {
     figure(time_us as f64 / 1e3)
 }
 
-/// Counts the lines by second, in lines with as many points as the headline's. In each run the
-/// headline's kind has two lines, the rate and the longest response time. Every other kind has two
-/// with half the points, which count as one. The device has three with half the points, which count
-/// as two.
+/// Counts the lines by second. In each run the headline's kind has two lines, the rate and the
+/// longest response time. Every other kind has two lines with half as many points, which count as
+/// one. The device has three lines with half as many points, which count as two.
 fn lines(findings: &Findings, of_one_block: bool) -> usize {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let runs = steps

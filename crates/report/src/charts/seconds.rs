@@ -23,7 +23,7 @@ pub(super) struct SecondCharts {
     pub(super) further: Vec<Chart>,
     /// Notes on runs that are not drawn, by variant.
     pub(super) notes: Vec<String>,
-    /// Why there are no charts; empty where there are.
+    /// The reason why there are no charts. It is empty where there are charts.
     pub(super) none: String,
 }
 
@@ -150,8 +150,8 @@ fn line(variant: usize, block: u32, points: &[LinePoint], decimals: Option<i32>)
     if is_dense {
         json!({ "variant": variant, "block": block, "from": figure(first), "y": values })
     } else {
-        let places: Vec<Value> = points.iter().map(|point| figure(point.0)).collect();
-        json!({ "variant": variant, "block": block, "x": places, "y": values })
+        let positions: Vec<Value> = points.iter().map(|point| figure(point.0)).collect();
+        json!({ "variant": variant, "block": block, "x": positions, "y": values })
     }
 }
 

@@ -94,7 +94,7 @@ fn a_step_has_its_seconds_with_the_device_under_the_rate() {
 }
 
 #[test]
-fn further_kinds_are_apart_and_a_short_step_says_why_it_has_no_chart() {
+fn other_kinds_have_their_own_charts_and_a_short_step_says_why_it_has_none() {
     let findings = fixture::findings();
     let steps = &findings.workloads[0].steps;
     let charts = Charts::new(&findings);
@@ -105,7 +105,7 @@ fn further_kinds_are_apart_and_a_short_step_says_why_it_has_no_chart() {
 }
 
 #[test]
-fn of_a_big_run_one_block_of_each_variant_is_drawn() {
+fn a_large_run_draws_one_block_of_each_variant() {
     let mut findings = fixture::with_blocks(3);
     let rates = |found: &[(String, Value)]| found[0].1["panels"][0]["lines"].as_array().unwrap().len();
     let drawn = |findings: &dbdyno_analyse::Findings| {

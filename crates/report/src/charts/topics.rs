@@ -131,7 +131,8 @@ pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Ch
             variant.factors.get(first).is_some_and(|level| level == of_first)
                 && variant.factors.get(second).is_some_and(|level| level == of_second)
         };
-        // A line to a bound would claim how factors act where that is unknown.
+        // A bound is a gap in the line, because a line to it would show an interaction that is not
+        // known.
         rate_of(&rates, &shown.iter().find(is_it)?.name).filter(|cell| cell.bound.is_none())?.value
     };
     let across = levels(first);

@@ -216,8 +216,8 @@ fn outliers_from(bars: &[Bar]) -> Option<f64> {
     let mut medians: Vec<f64> = bars.iter().map(|bar| bar.median).collect();
     medians.sort_unstable_by(f64::total_cmp);
     let far = FAR * medians[3 * (medians.len() - 1) / 4];
-    let most = medians.iter().copied().filter(|median| *median <= far).fold(0.0, f64::max);
-    medians.last().is_some_and(|last| *last > far).then_some(most * ROOM)
+    let highest = medians.iter().copied().filter(|median| *median <= far).fold(0.0, f64::max);
+    medians.last().is_some_and(|last| *last > far).then_some(highest * ROOM)
 }
 
 /// Name in the data, the function that gives a point, and the divisor, which turns µs into ms.

@@ -106,7 +106,7 @@ fn eighty_columns_have_both_rates_and_the_interval() {
 }
 
 #[test]
-fn rates_of_different_units_have_theirs_in_a_column() {
+fn rates_of_different_units_have_a_column_with_the_unit() {
     let mut comparison = comparison();
     comparison.steps[0].rate_label = "inserts/s".to_owned();
     let text = comparison_terminal(&comparison, &TerminalOptions { width: 80, ..TerminalOptions::PLAIN });
@@ -156,7 +156,7 @@ fn a_pull_request_gets_the_count_first() {
 }
 
 #[test]
-fn what_rates_and_ratios_are_is_said_of_each_way_to_compare() {
+fn the_note_explains_rates_and_ratios_for_each_way_to_compare() {
     let mut comparison = comparison();
     comparison.paired = false;
     assert!(table(&comparison, &[]).note.contains("geometric mean of new's blocks"));
@@ -214,7 +214,7 @@ fn the_ratio_of_one_step_is_no_group() {
 }
 
 #[test]
-fn ci_gets_a_test_case_a_step_and_comments_have_an_end() {
+fn ci_gets_one_test_case_per_step_and_comments_have_a_limit() {
     let slower = |step: &ComparedStep| step.to_base.verdict == Some(Verdict::Slower);
     insta::assert_snapshot!(comparison_junit(&comparison(), slower), @r#"
     <?xml version="1.0" encoding="UTF-8"?>

@@ -22,7 +22,7 @@ pub fn html(blocks: &[Block]) -> String {
     page.out + "</main>\n"
 }
 
-/// Makes the page with this title and body. `data` is what its script knows about the page. A
+/// Makes the page with this title and body. `data` is the page's data for its script. A
 /// content security policy forbids anything from outside.
 pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String {
     [
@@ -44,7 +44,8 @@ pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String 
 #[derive(Default)]
 struct Page {
     out: String,
-    /// The links of the contents. They are made first, because they stand before what they lead to.
+    /// The links of the contents. They are made first, because they come before the linked
+    /// sections.
     contents: String,
     is_in_section: bool,
     is_printed_if_unfolded: bool,

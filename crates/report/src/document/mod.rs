@@ -16,7 +16,7 @@
 //!   sign or a word.
 //! * A [`Chart`] is an id, a title and data. Only HTML draws it. Its figures are in the tables next
 //!   to it, so that readers without scripts, on a terminal or of Markdown miss nothing.
-//! * A [`Block::Fold`] is closed at first on a page and open everywhere else.
+//! * A [`Block::Fold`] is closed at first on a page and always open in other formats.
 //! * Headings of level 2 with an id are the entries of [`Block::Contents`].
 
 pub(crate) mod html;
@@ -50,8 +50,8 @@ pub enum Block {
     /// Warnings. With a title they are open on a page; without one they are counted and folded.
     Warnings(&'static str, Vec<String>),
     Chart(Chart),
-    /// The variants in the order of their colours in charts: name, what it is, and a small picture
-    /// of its line. It is for pages only.
+    /// The variants in the order of their colours in charts: name, description, and a small picture
+    /// of the line. It is for pages only.
     Key(Vec<(String, String, String)>),
     /// Links to the headings of level 2; for pages only.
     Contents,
@@ -126,7 +126,7 @@ impl Tone {
         }
     }
 
-    /// Returns the tone for a value with this verdict. Only what was decided has a colour.
+    /// Returns the tone for a value with this verdict. Only a decided verdict has a colour.
     pub fn of(verdict: Option<Verdict>) -> Self {
         match verdict {
             Some(Verdict::Faster) => Self::Better,
@@ -269,13 +269,13 @@ pub struct Cell {
     /// The value's lowest and highest block.
     pub spread: Option<Interval>,
     pub tone: Tone,
-    /// The sign that stands next to the text.
+    /// The sign next to the text.
     pub sign: &'static str,
     /// 95 % interval of a ratio.
     pub interval: Option<Interval>,
     pub verdict: Option<Verdict>,
-    /// An interval around 1 that a page draws as a line with a dot. The text or a neighbour says it
-    /// too.
+    /// An interval around 1 that a page draws as a line with a dot. The text of this or of a
+    /// neighbouring table cell has it too.
     pub drawn: Option<Interval>,
     /// Why the table cell has that colour or no value.
     pub note: String,

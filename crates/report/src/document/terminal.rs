@@ -170,7 +170,7 @@ fn text_table(table: &Table, kept: &[usize]) -> TextTable {
     }
 }
 
-/// Widths of what follows a column's values. Padding to them keeps the values aligned.
+/// Widths of the parts after a column's values. Padding to these widths keeps the values aligned.
 #[derive(Default)]
 struct Widths {
     interval: usize,

@@ -38,7 +38,8 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Puts a text on one line. What would break a line or control a terminal becomes a space.
+/// Puts a text on one line. A character that would break a line or control a terminal becomes a
+/// space.
 pub(crate) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|word| !word.is_empty())
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_narrow_terminal_each_has_a_part_of_its_own_and_all_its_words() {
+    fn in_a_narrow_terminal_each_long_column_has_its_own_part_and_all_its_words() {
         let lines = table_of(&ROWS).with_long_cells_broken(50).lines(50, false);
         assert!(lines.iter().all(|line| columns_of(line) <= 50), "{lines:#?}");
         insta::assert_snapshot!(lines.join("\n"), @r"

@@ -1,5 +1,5 @@
-//! Tests of what a page and the terminal begin with: few blocks, many invalid runs, caches that
-//! answer.
+//! Tests of the warnings with which pages and the terminal begin: few blocks, many invalid runs,
+//! caches that answer.
 
 use dbdyno_analyse::{Code, Findings, Undecided, Validity, Verdict, Warning};
 

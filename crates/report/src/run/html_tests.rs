@@ -24,7 +24,7 @@ const VOID: [&str; 3] = ["meta", "br", "hr"];
 const OPEN: [&str; 2] = ["td", "tr"];
 
 /// Names of tags in order, with `/` before an end tag. SVG's self-closing tags and void ones are
-/// left out. Style and script are skipped, because `<` means something else there.
+/// left out. Style and script are skipped, because `<` has another meaning there.
 fn tags(page: &str) -> Vec<String> {
     let mut tags = Vec::new();
     let mut rest = page;
@@ -79,10 +79,10 @@ fn a_history_has_a_chart_for_each_series_those_with_a_change_first_and_its_runs(
     history.series[0].variant = "<b>dev".to_owned();
     let page = history_html(&history).replace(include_str!("../../page/page.js"), "");
     assert_eq!(page.matches("<figure class=\"chart\"").count(), 2);
-    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
-    assert!(place("id=\"s0\"><figcaption>qr100 · dev") < place("id=\"s1\"><figcaption>qp100"));
-    assert!(place("qr100 is slower since run 20240104T000000Z-nightly") < place("<table"));
-    assert!(place("Run 5 is not comparable to the first") < place("<table"));
+    let position = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(position("id=\"s0\"><figcaption>qr100 · dev") < position("id=\"s1\"><figcaption>qp100"));
+    assert!(position("qr100 is slower since run 20240104T000000Z-nightly") < position("<table"));
+    assert!(position("Run 5 is not comparable to the first") < position("<table"));
     assert_eq!(page.matches("<td>2024-01-05T00:00:00Z<").count(), 1);
     assert!(page.contains("default-src 'none'") && !page.contains("http:") && !page.contains("<b>dev"));
 }

@@ -43,7 +43,7 @@ fn with_several_blocks_ratios_have_intervals_and_verdicts_below_each_other() {
 }
 
 #[test]
-fn a_table_of_groups_stands_upright() {
+fn a_table_of_groups_has_one_row_per_group() {
     let options = TerminalOptions { part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::with_groups(), options);
     let table = text.split("\nGroups of steps (2024)\n").nth(1).expect("there is one");
@@ -59,7 +59,7 @@ fn a_table_of_groups_stands_upright() {
 }
 
 #[test]
-fn tests_before_and_after_the_writes_have_a_row_each_and_a_column_a_variant() {
+fn tests_before_and_after_the_writes_have_one_row_per_test_and_one_column_per_variant() {
     let options = TerminalOptions { part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::with_aging(), options);
     let table = text.split("\nAfter ÷ before writes\n").nth(1).expect("there is one");
@@ -74,7 +74,7 @@ fn tests_before_and_after_the_writes_have_a_row_each_and_a_column_a_variant() {
 }
 
 #[test]
-fn a_sweep_has_a_row_a_number_of_connections() {
+fn a_sweep_has_one_row_per_number_of_connections() {
     let options = TerminalOptions { part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::with_sweep(), options);
     let table = text.split("\nConnections: read-only\n").nth(1).expect("there is one");
@@ -138,7 +138,7 @@ fn section(name: &str) -> Vec<Block> {
     found.unwrap_or_else(|| panic!("no section {name}")).1
 }
 
-/// One section of each kind. Of the steps, it is one with queries next to writes.
+/// One section of each kind. The step's section is that of a step with queries next to writes.
 const GOLDEN: [(&str, &str); 9] = [
     ("title", "title"),
     ("summary", "insert-benchmark"),

@@ -43,7 +43,7 @@ pub(crate) fn with_blocks(blocks: u32) -> Findings {
     sized(&NAMES, blocks, 30)
 }
 
-/// Findings with this many variants, blocks and seconds, to see what a large run does to a report.
+/// Findings with this many variants, blocks and seconds, to test the report of a large run.
 pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
     let of_block = |block| names.iter().map(move |name| format!("{block} {name} insert-benchmark"));
     Findings {

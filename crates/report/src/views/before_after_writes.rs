@@ -1,5 +1,5 @@
-//! Builds the table of what writes do to reads: the rate of each test after the steps that write ÷
-//! its rate before them. The table has one row per test and one column per variant.
+//! Builds the table of the effect of writes on reads: the rate of each test after the steps that
+//! write ÷ its rate before them. The table has one row per test and one column per variant.
 
 use dbdyno_analyse::{StepFindings, ZeroRates, interval_of_blocks, ratio_of_runs};
 use serde_json::Value;

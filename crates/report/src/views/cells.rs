@@ -23,7 +23,7 @@ use crate::number::{fixed, milliseconds, percent, rate, rate_or_seconds, ratio_t
 use crate::warnings::{brief, reasons_text};
 use crate::words::{missed_text, reached_rate_text, undecided_text, zero_rate_text};
 
-/// What is shown for a variant that has no valid run of a step, and why.
+/// Text for a variant that has no valid run of a step, and the reason.
 #[derive(Clone)]
 pub(crate) struct Placeholder {
     pub(crate) text: &'static str,
@@ -90,7 +90,7 @@ pub(super) fn number(value: f64, text: String) -> Cell {
     Cell { value: Some(value), ..Cell::from(text) }
 }
 
-/// Makes a table cell for a number that may be unknown. Then its text says so.
+/// Makes a table cell for a number that may be unknown. For an unknown number, `text` says so.
 pub(super) fn known(value: Option<f64>, text: String) -> Cell {
     Cell { value, ..Cell::from(text) }
 }
@@ -131,7 +131,7 @@ pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> 
     format!("{bound}{}", rate_or_seconds(Some(figure), step.less_is_better))
 }
 
-/// What is shown in place of a ratio where both times were cut off.
+/// Text in place of a ratio where both times were cut off.
 const BOTH_CUT_OFF: &str = "both cut off";
 
 /// Writes a ratio or a bound of it: `0.97`; `> 3.10` where a time limit cut off the variant;
@@ -347,7 +347,7 @@ fn by_threshold(ratio: f64, is_time: bool) -> Tone {
     }
 }
 
-/// Returns the colour by verdict. Only what was decided has a colour.
+/// Returns the colour by verdict. Only a decided verdict has a colour.
 fn by_verdict(verdict: Option<Verdict>) -> Tone {
     match verdict {
         Some(Verdict::Faster) => Tone::Above,
@@ -402,15 +402,15 @@ pub(super) fn variants<'a>(tables: &Tables<'a>) -> Vec<&'a str> {
 
 /// Steps and variants without a value that share a reason.
 struct Reason {
-    /// The placeholder of the first place.
+    /// The placeholder of the first step.
     placeholder: Placeholder,
     differ: bool,
-    /// Each variant with the numbers of its steps.
-    places: Vec<(String, Vec<usize>)>,
+    /// Each variant with the indexes of its steps.
+    variants: Vec<(String, Vec<usize>)>,
 }
 
-/// Returns one line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are one
-/// place, `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
+/// Returns one line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are
+/// named as a range, `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
 pub(super) fn missing_values(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {
@@ -434,14 +434,18 @@ pub(super) fn missing_values(scope: Scope<'_>) -> Vec<String> {
                     && Warning::are_alike(&known.placeholder.why, &placeholder.why)
             };
             let known = reasons.iter().position(is_alike).unwrap_or_else(|| {
-                reasons.push(Reason { placeholder: placeholder.clone(), differ: false, places: Vec::new() });
+                reasons.push(Reason {
+                    placeholder: placeholder.clone(),
+                    differ: false,
+                    variants: Vec::new(),
+                });
                 reasons.len() - 1
             });
             let reason = &mut reasons[known];
             reason.differ |= reason.placeholder.why != placeholder.why;
-            match reason.places.last_mut() {
+            match reason.variants.last_mut() {
                 Some((last, steps)) if last == variant => steps.push(at),
-                _ => reason.places.push((variant.to_owned(), vec![at])),
+                _ => reason.variants.push((variant.to_owned(), vec![at])),
             }
         }
     }
@@ -451,29 +455,29 @@ pub(super) fn missing_values(scope: Scope<'_>) -> Vec<String> {
 
 impl Reason {
     fn line(&self, steps: &[&str]) -> String {
-        let of_variant = |(variant, places): &(String, Vec<usize>)| {
-            if places.len() == steps.len() && steps.len() > 1 {
+        let of_variant = |(variant, indexes): &(String, Vec<usize>)| {
+            if indexes.len() == steps.len() && steps.len() > 1 {
                 return variant.clone();
             }
-            format!("{}, {variant}", named(steps, places))
+            format!("{}, {variant}", named(steps, indexes))
         };
-        let places: Vec<String> = self.places.iter().map(of_variant).collect();
+        let variants: Vec<String> = self.variants.iter().map(of_variant).collect();
         // The warnings and the step's own section have the full reason.
         let Placeholder { text, why } = &self.placeholder;
         let why =
             if *text == "invalid" { why.first().map_or_else(String::new, brief) } else { reasons_text(why) };
         let others = if self.differ { " (the first of these; all are listed by step)" } else { "" };
-        one_line(&format!("{}: {text}: {why}{others}", places.join("; ")))
+        one_line(&format!("{}: {text}: {why}{others}", variants.join("; ")))
     }
 }
 
-/// Names neighbouring steps as `first to last`, and others by name. Of more than three, the first
-/// two are named and the rest counted.
-fn named(steps: &[&str], places: &[usize]) -> String {
+/// Names the steps at these indexes. Neighbouring steps are `first to last`. Of more than three
+/// others, the first two are named and the rest counted.
+fn named(steps: &[&str], indexes: &[usize]) -> String {
     const NAMED: usize = 3;
-    let names: Vec<&str> = places.iter().map(|place| steps[*place]).collect();
+    let names: Vec<&str> = indexes.iter().map(|index| steps[*index]).collect();
     match names.as_slice() {
-        [first, .., last] if places[places.len() - 1] - places[0] + 1 == places.len() => {
+        [first, .., last] if indexes[indexes.len() - 1] - indexes[0] + 1 == indexes.len() => {
             format!("{first} to {last}")
         }
         [first, second, rest @ ..] if rest.len() + 2 > NAMED => {
@@ -582,10 +586,10 @@ mod tests {
 
     /// Returns the lines where the variants' runs of these steps are not valid, each for its
     /// reason.
-    fn said(places: &[(usize, usize, Validity)]) -> Vec<String> {
+    fn said(runs: &[(usize, usize, Validity)]) -> Vec<String> {
         let names = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500"];
         let mut steps = names.map(|name| pair(name, 1.0, 1)).to_vec();
-        for (step, variant, validity) in places {
+        for (step, variant, validity) in runs {
             let found = &mut steps[*step].variants[*variant];
             (found.rate, found.to_base.ratio) = (None, None);
             found.runs[0].validity = validity.clone();
@@ -602,14 +606,14 @@ mod tests {
 
     #[test]
     fn neighbours_share_a_name_and_a_whole_variant_has_its_own() {
-        let places = (1..4).map(|step| (step, 0, invalid("x")));
-        let places: Vec<_> = places.chain((0..7).map(|step| (step, 1, invalid("y")))).collect();
-        assert_eq!(said(&places), ["l.x to l.i2, rollback: invalid: x", "<b>&\": invalid: y"]);
+        let runs = (1..4).map(|step| (step, 0, invalid("x")));
+        let runs: Vec<_> = runs.chain((0..7).map(|step| (step, 1, invalid("y")))).collect();
+        assert_eq!(said(&runs), ["l.x to l.i2, rollback: invalid: x", "<b>&\": invalid: y"]);
     }
 
     #[test]
     fn reasons_that_differ_in_figures_are_one_line_over_all_variants() {
-        let places = [
+        let runs = [
             (0, 0, "busy in 91 %"),
             (2, 0, "busy in 92 %"),
             (4, 0, "busy in 93.5 %"),
@@ -617,7 +621,7 @@ mod tests {
             (1, 1, "lost"),
         ];
         assert_eq!(
-            said(&places.map(|(step, variant, reason)| (step, variant, invalid(reason)))),
+            said(&runs.map(|(step, variant, reason)| (step, variant, invalid(reason)))),
             [
                 "l.i0, l.i1, qr100, rollback; qr500, <b>&\": invalid: busy in 91 % (the first of these; all are \
                  listed by step)",

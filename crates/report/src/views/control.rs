@@ -1,5 +1,5 @@
-//! Table of the control (A/A): the base against itself under a second name, and what its scatter
-//! lets the run see.
+//! Table of the control (A/A): the base against itself under a second name, and the differences
+//! that the run can detect in spite of its scatter.
 
 use dbdyno_analyse::statistics::power::{USUAL_POWER, margin_for_same};
 use dbdyno_analyse::{Inference, LEVEL, Ratio, StepFindings, VariantStep, Verdict, numbered};

@@ -11,15 +11,16 @@ use super::details::metrics::{ZEROS, ratio_text};
 use crate::document::{Cell, Table};
 use crate::number::fixed;
 
-/// Metric of what scans read per second. For tables in memory it is zero, and is not shown.
+/// Metric of the MB that scans read per second. It is zero for tables in memory, and then not
+/// shown.
 const READS: &str = "rmbps";
 
 /// Makes the tables of the metrics that reports on microbenchmarks have. The first table says how
 /// all of their figures are formed.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let tables = scope.tables();
-    // The order is as published: what an operation takes from the host, then reads, then what
-    // dbdyno adds.
+    // The order is as published: the cost of an operation on the host, then reads, then the metrics
+    // that dbdyno adds.
     let mut groups: Vec<&MetricGroup> = MetricGroup::ALL.iter().collect();
     groups.sort_by_key(|group| group.name != "efficiency");
     let shown = groups.into_iter().flat_map(MetricGroup::in_tables).filter(|metric| metric.is_published);

@@ -1,5 +1,5 @@
 //! Tables of operations that servers answered with an error, by step and variant: deadlocks, lost
-//! connections, and whatever else a comparison under contention must not hide.
+//! connections, and other errors that a comparison under contention must not hide.
 
 use dbdyno_analyse::{KindResult, StepFindings, VariantStep};
 

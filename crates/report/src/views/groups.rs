@@ -38,8 +38,7 @@ impl<'a> Group<'a> {
         Self { grouping, connections, name, variant, ratios: GroupRatios::of(variant, members) }
     }
 
-    /// Returns what identifies the table in which the group stands: its grouping and number of
-    /// connections.
+    /// Returns the key of the table that has the group: its grouping and number of connections.
     pub(super) fn table_key(&self) -> (&'a str, Option<u32>) {
         (self.grouping, self.connections)
     }
@@ -159,7 +158,8 @@ fn cells(group: &Group<'_>, scope: Scope<'_>) -> Vec<Cell> {
     let (is_time, colours) = (group.are_times(), scope.run.colours);
     let of_all =
         |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, colours), value, ratios.bound());
-    // The two ends are single steps, whose own table cells have the colour.
+    // The lowest and the highest ratio have no colour here, because each is in the table of its
+    // step in colour.
     let end = |(step, ratio): &(&StepFindings, Ratio)| Cell {
         tone: Tone::Plain,
         sign: "",

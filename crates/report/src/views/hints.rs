@@ -1,4 +1,4 @@
-//! Table of queries with hints: the best hint compared with what the optimiser chooses by itself.
+//! Table of queries with hints: the best hint compared with the optimiser's own choice.
 
 use dbdyno_analyse::{Bound, MIN_SECONDS, StepFindings, VariantStep};
 use dbdyno_model::Colours;

@@ -24,7 +24,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     of_steps(scope, |_| true).into_iter().collect()
 }
 
-/// Makes the same table for the steps that a reader asks for.
+/// Makes the same table for the steps for which `is_asked` holds.
 pub(crate) fn of_steps(scope: Scope<'_>, is_asked: impl Fn(&str) -> bool) -> Option<Table> {
     Some(of_tables(&scope.tables(), is_asked)).filter(|table| !table.rows.is_empty())
 }
@@ -34,20 +34,20 @@ fn of_tables(tables: &Tables<'_>, is_asked: impl Fn(&str) -> bool) -> Table {
     let times = TIMES.map(|metric| Pivot::of(tables, metric));
     let [.., p99, _, _] = &times;
     let (steps, variants) = (steps(tables), variants(tables));
-    let places = || {
+    let pairs = || {
         steps
             .iter()
             .filter(|step| is_asked(step))
             .flat_map(|step| variants.iter().map(move |variant| (*step, *variant)))
     };
-    let has_ratios = places().any(|(step, variant)| p99.comparison(step, variant).is_some());
+    let has_ratios = pairs().any(|(step, variant)| p99.comparison(step, variant).is_some());
     let ratio = if has_ratios { " p99 ÷ base: geometric mean over the blocks." } else { "" };
     let note = format!(
         "Response time of each step's headline operation: all clients and all valid blocks together.{ratio}"
     );
     let mut grid =
         Table { note, ..table("latency").without(if has_ratios { &[] } else { &["p99 ÷ base"] }) };
-    for (step, variant) in places() {
+    for (step, variant) in pairs() {
         let Some(all) = counts.value(step, variant) else { continue };
         let mut row = vec![Cell::from(step), Cell::from(variant), number(all, count(all as u64))];
         row.extend(

@@ -1,5 +1,5 @@
-//! Table with the load and the building of its indexes as one rate, as published load rates are. It
-//! has one column per variant.
+//! Table of one rate over the load and the building of its indexes, because published load rates
+//! include both. It has one column per variant.
 
 use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{

@@ -1,5 +1,5 @@
-//! Tables of a fleet: its machines with what was measured of each, and the ratios by machine, with
-//! one row per step and variant and one column per machine.
+//! Tables of a fleet: its machines with the figures measured on each, and the ratios by machine,
+//! with one row per step and variant and one column per machine.
 
 use dbdyno_analyse::{
     ByMachine, FarthestMachine, Findings, RunSummary, StepFindings, VariantStep, numbered, p_text,

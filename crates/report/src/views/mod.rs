@@ -143,7 +143,7 @@ pub(crate) enum Part {
     Efficiency,
 }
 
-/// What a view of a step is about.
+/// The topic of a step's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Latency,

@@ -16,7 +16,7 @@ use crate::number::{duration_whole_us, fixed, interval_text, milliseconds, neede
 use crate::warnings::texts;
 use crate::words::{blocks_text, listed, reached_rate_text, undecided_text, zero_rate_text};
 
-/// Returns what a reader should know first about one workload: sentences, then one row per step,
+/// Returns the summary of one workload: sentences, then one row per step,
 /// then the meaning of signs and columns.
 pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
     let (tables, note) = (part(scope, Part::Summary), note(scope));
@@ -62,7 +62,7 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
     by_reason.into_iter().map(|(why, steps)| format!("Undecided in {}: {why}.", listed(&steps))).collect()
 }
 
-/// What is shown where there is no value.
+/// Text that is shown where there is no value.
 pub(crate) const NONE: &str = "–";
 
 /// Makes the tables that decide. They show one variant next to the base, or several variants with
@@ -359,20 +359,20 @@ fn p99_cell(found: &VariantStep) -> Cell {
 /// sentence.
 pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
     let has_verdicts = has_verdicts(scope);
-    let mut said: Vec<(Vec<&str>, String)> = Vec::new();
+    let mut by_text: Vec<(Vec<&str>, String)> = Vec::new();
     for name in scope.compared() {
         let against = Against { scope, name };
         let text = if has_verdicts { against.verdicts() } else { against.differences() };
-        match said.iter_mut().find(|(_, same)| *same == text) {
+        match by_text.iter_mut().find(|(_, same)| *same == text) {
             Some((names, _)) => names.push(name),
-            None => said.push((vec![name], text)),
+            None => by_text.push((vec![name], text)),
         }
     }
-    said.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
+    by_text.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
 }
 
-/// Returns sentences on what the largest differences are made of, and on medians that disagree with
-/// a ratio.
+/// Returns sentences on the causes of the largest differences, and on medians that disagree with a
+/// ratio.
 pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
     if !has_verdicts(scope) {
         return Vec::new();
@@ -460,13 +460,13 @@ impl<'a> Against<'a> {
             let tone = ratio_tone(ratio.value, step.less_is_better);
             ratio.bound.is_none() || (!is_open(ratio.value, ratio.bound) && tone != Tone::Plain)
         };
-        let (told, open): (Vec<(&Ratio, &StepFindings)>, Vec<_>) =
+        let (known, open): (Vec<(&Ratio, &StepFindings)>, Vec<_>) =
             ratios.partition(|(ratio, step)| says_side(ratio, step));
         let near_or_far = |tone: Tone| -> Vec<(&Ratio, &StepFindings)> {
             let has_tone = |(ratio, step): &&(&Ratio, &StepFindings)| {
                 ratio_tone(ratio.value, step.less_is_better) == tone
             };
-            told.iter().filter(has_tone).copied().collect()
+            known.iter().filter(has_tone).copied().collect()
         };
         let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
         let only = |of: &[(&Ratio, &StepFindings)]| match of {
@@ -698,8 +698,8 @@ mod tests {
         assert_eq!(said, [alone.replace(" against", ", twin against")]);
     }
 
-    /// Returns the first sentence where the second variant wrote half of what the base wrote in
-    /// these steps.
+    /// Returns the first sentence where the second variant wrote half as much as the base in these
+    /// steps.
     fn missed(mut findings: Findings, steps: &[usize]) -> String {
         for step in steps {
             let variant = &mut findings.workloads[0].steps[*step].variants[1];

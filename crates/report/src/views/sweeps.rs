@@ -23,7 +23,7 @@ pub(crate) struct Sweep<'a> {
     pub(crate) steps: Vec<&'a StepFindings>,
 }
 
-/// What a variant did with one number of connections.
+/// A variant's figure with one number of connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SweepPoint {
     /// Value over all valid blocks together. For rates it is the median.

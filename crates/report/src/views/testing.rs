@@ -1,5 +1,5 @@
 //! Small tables for the tests of views, from a run of `insert-benchmark` whose base is `old`. Other
-//! functions return what these tests read from tables.
+//! functions return the texts of tables for these tests.
 
 use std::borrow::Cow;
 

@@ -7,7 +7,7 @@ use super::*;
 use crate::fixture;
 
 #[test]
-fn each_kind_of_table_is_there_only_where_there_is_something_of_it() {
+fn each_kind_of_table_is_shown_only_where_it_has_rows() {
     let titles = |findings: &Findings| {
         let of_rates = OF_WORKLOAD.iter().filter(|view| view.part == Part::Rates);
         let all = of_rates.flat_map(|view| (view.tables)(scope(findings)));

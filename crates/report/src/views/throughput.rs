@@ -118,8 +118,8 @@ fn labels(scope: Scope<'_>) -> String {
             None => by_label.push((&step.rate_label, vec![&step.name])),
         }
     }
-    let most = by_label.iter().map(|(_, names)| names.len()).max().unwrap_or(0);
-    let Some(last) = by_label.iter().rposition(|(_, names)| names.len() == most) else {
+    let largest = by_label.iter().map(|(_, names)| names.len()).max().unwrap_or(0);
+    let Some(last) = by_label.iter().rposition(|(_, names)| names.len() == largest) else {
         return String::new();
     };
     let (label, names) = by_label.remove(last);

@@ -1,14 +1,14 @@
 //! Source `host`: the whole machine, from `/proc/stat`, `/proc/loadavg` and `/proc/pressure`.
 //!
-//! Keys: `cpu_<state>_us` has the CPU time in user, nice, system, idle, iowait, irq, softirq and steal,
-//! over all CPUs, in steps of a tick (10 ms). Guest time is part of user, as the kernel counts it.
-//! `context_switches` counts since boot, and `procs_running` and `procs_blocked` are as of now.
-//! `load1_milli` is the load average of one minute × 1000. `our_cpus_programs_us` and
-//! `our_cpus_interrupts_us` hold only the CPUs that server and client may use: what programs and the
-//! kernel used there, and what interrupts used. `psi_<what>_some_us` and `_full_us`, where the kernel
-//! counts pressure, are the time in which some or all tasks waited for that resource. Three more keys
-//! count CPUs: those online (`cpus_online`), those that server or client may use (`our_cpus`), and
-//! those of server or client, whichever has fewer (`fewest_cpus`).
+//! Keys: `cpu_<state>_us` has the CPU time in user, nice, system, idle, iowait, irq, softirq and
+//! steal, over all CPUs, in steps of a tick (10 ms). Guest time is part of user, as the kernel
+//! counts it. `context_switches` counts since boot, and `procs_running` and `procs_blocked` are as
+//! of now. `load1_milli` is the load average of one minute × 1000. `our_cpus_programs_us` and
+//! `our_cpus_interrupts_us` are only for the CPUs that server and client may use: the CPU time of
+//! programs and the kernel, and that of interrupts. `psi_<what>_some_us` and `_full_us`, where the
+//! kernel counts pressure, are the time in which some or all tasks waited for that resource. Three
+//! more keys count CPUs: those online (`cpus_online`), those that server or client may use
+//! (`our_cpus`), and those of server or client, whichever has fewer (`fewest_cpus`).
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ const PROGRAMS: [usize; 3] = [0, 1, 2];
 /// Indices in [`CPU_KEYS`] for the time of interrupts.
 const INTERRUPTS: [usize; 2] = [5, 6];
 
-/// What `/proc/stat` says. CPU times are in ticks, in the order of the kernel's columns.
+/// The figures in `/proc/stat`. CPU times are in ticks, in the order of the kernel's columns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     cpu_ticks: [i64; CPU_KEYS.len()],

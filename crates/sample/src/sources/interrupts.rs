@@ -2,8 +2,8 @@
 //! `/proc/interrupts`.
 //!
 //! Keys: `<side>_rescheduling` counts interrupts that tell a CPU that a thread was woken for it, or
-//! that its thread should give way. `<side>_function_call` counts anything else that was asked of
-//! the CPU, including newer kernels' wake-ups of idle CPUs. Each is summed over the CPUs of
+//! that its thread should give way. `<side>_function_call` counts all other requests to the CPU,
+//! including newer kernels' wake-ups of idle CPUs. Each is summed over the CPUs of
 //! `server` and of `client`, since the first sample. Where the two share CPUs it is not sampled,
 //! because the interrupt may be for either. A CPU that polls while it is idle is woken without an
 //! interrupt.

@@ -108,7 +108,7 @@ impl Values {
 
 /// A source of counters.
 pub(crate) trait Source {
-    /// Returns what is sampled, for the header of the counter file.
+    /// Returns a description of the sampled object, for the header of the counter file.
     fn about(&self) -> Map<String, Value>;
 
     /// Reads the counters into `values`. A source implements either this method or [`Self::read`],
@@ -208,7 +208,7 @@ impl ProcFile {
         Ok(String::from_utf8_lossy(&self.buffer[..length]))
     }
 
-    /// Returns what `parse` makes of the text. If it returns nothing, the error says that `missing`
+    /// Returns the result of `parse` for the text. If that is `None`, the error says that `missing`
     /// was not found.
     pub(crate) fn parsed<T>(
         &mut self,

@@ -3,12 +3,13 @@
 //! clocks of threads and processes are exact to the nanosecond, whereas `/proc` counts ticks of 10
 //! ms.
 //!
-//! Keys, for the whole process: `rss_bytes` (what `ps` calls RSS), `rss_peak_bytes`, `vsz_bytes` and
-//! `threads`. `read_bytes` and `write_bytes` went to a block device. `write_bytes` is counted when page
-//! cache is made dirty, a whole folio at a time. For small writes to a buffered file (a redo log
-//! without O_DIRECT, on ext4 with large folios) it has been seen 100 times too high. What reached the
-//! device is in source `disk`. `read_chars`, `write_chars`, `read_calls` and `write_calls` count
-//! read(2), write(2) and similar calls, whether the page cache answered them or not.
+//! Keys, for the whole process: `rss_bytes` (what `ps` calls RSS), `rss_peak_bytes`, `vsz_bytes`
+//! and `threads`. `read_bytes` and `write_bytes` went to a block device. `write_bytes` is counted
+//! when page cache is made dirty, a whole folio at a time. For small writes to a buffered file (a
+//! redo log without O_DIRECT, on ext4 with large folios) it has been seen 100 times too high. The
+//! bytes that reached the device are in source `disk`. `read_chars`, `write_chars`, `read_calls`
+//! and `write_calls` count read(2), write(2) and similar calls, whether the page cache answered
+//! them or not.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,8 +30,7 @@ pub(crate) struct ProcessStat {
     pub(crate) parent: u32,
     pub(crate) flags: u64,
     pub(crate) own: Used,
-    /// What was used by children that have ended and were waited for, and by their children in
-    /// turn.
+    /// Usage of children that have ended and were waited for, and of their children.
     pub(crate) ended: Used,
 }
 
@@ -70,8 +70,8 @@ impl ProcessStat {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Returns whether the parent has waited for the process, and was given what the process had
-    /// used. The process's own counters may be zero already.
+    /// Returns whether the parent has waited for the process. The kernel has then added the usage
+    /// to the parent, and the process's own counters may be zero already.
     pub(crate) fn is_given_away(&self) -> bool {
         matches!(self.state, 'X' | 'x')
     }

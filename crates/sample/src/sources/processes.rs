@@ -58,7 +58,7 @@ impl Ticks {
     }
 }
 
-/// What one reading shows of one process.
+/// One process in one reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     parent: u32,
@@ -180,7 +180,7 @@ mod tests {
         values.map()["cpu_us"]
     }
 
-    /// Starts a program that uses some 0.3 s of CPU time.
+    /// Starts a program that uses about 0.3 s of CPU time.
     fn start_busy_program() -> Child {
         let options = ["if=/dev/zero", "of=/dev/null", "bs=64", "count=1500000"];
         Command::new("dd").args(options).stderr(Stdio::null()).spawn().unwrap()

@@ -14,7 +14,7 @@
 //! keys of one process are summed. A child that has ended stays in the sums, because the kernel
 //! adds what it used to its parent. CPU and faults are added as `cutime`, `cstime`, `cminflt` and
 //! `cmajflt` (in steps of a tick of 10 ms, over all ended children together), and IO as the
-//! parent's own. So nothing that a child did is lost, except up to two ticks. A child that ends
+//! parent's own. So nothing of a child's usage is lost, except up to two ticks. A child that ends
 //! while the sum is made could be counted neither on its own nor with its parent. The sum is then
 //! made again, until at least a tenth of a second and eight tries are over. What is missing after
 //! that is in the next sample, and sums never fall. A child that has ended and was not waited for
@@ -62,7 +62,7 @@ impl ServerSource {
         Ok(Self { pid, clock: ProcessClock::of(pid)?, stat, footprint })
     }
 
-    /// Returns the CPU time of all its threads, and what its file says about it.
+    /// Returns the CPU time of all the process's threads, and the figures in its file `stat`.
     pub(super) fn cpu_us(&mut self) -> Result<(i64, ProcessStat), Error> {
         // The clock is found by process number, but the file is bound to the process. Only the file can
         // show that the number now belongs to another process.
@@ -138,10 +138,10 @@ impl ServerTree {
         let mut tries = 0;
         loop {
             tries += 1;
-            // The children are listed before the first process is read. A child that ends in
-            // between is in what the first process was given, and for a moment it may still be seen
-            // in addition to that. It would count twice, but it is not listed any more after the
-            // sum, and so the sum is made again.
+            // The children are listed before the first process is read. If a child ends in between,
+            // its usage has been added to the first process, and for a moment the child itself may
+            // still be seen. It would count twice, but it is not in the list after the sum, and so
+            // the sum is made again.
             let pids = self.list()?;
             let (sum, is_whole) = add(self, &pids)?;
             let after = self.list()?;
@@ -154,7 +154,7 @@ impl ServerTree {
         }
     }
 
-    /// Returns the numbers of the children, sorted.
+    /// Returns the process ids of the children, sorted.
     fn list(&mut self) -> Result<Vec<u32>, Error> {
         let text = self.children_file.text().map_err(|error| gone(self.pid, error))?;
         let mut pids = parse_children(&text);
@@ -178,9 +178,10 @@ impl ServerTree {
         Ok((sum_us, is_whole))
     }
 
-    /// Returns what the files of the first process and of its children `pids` say, in the same order.
+    /// Returns the sums from the files of the first process and of its children `pids`. The first
+    /// process is read first here too.
     fn files(&mut self, pids: &[u32]) -> TreeSum<TreeTotal> {
-        let mut sum = TreeTotal { tells_parts: true, ..TreeTotal::default() };
+        let mut sum = TreeTotal { has_parts: true, ..TreeTotal::default() };
         let stat = sum.add(&mut self.first)?;
         if stat.has_ended() {
             return Err(Error::Gone { pid: self.pid });
@@ -200,7 +201,8 @@ impl ServerTree {
             if sum.add(child).is_ok() {
                 return true;
             }
-            // The files were bound to a child that has ended. Its number may be another one's by now.
+            // The files were bound to a child that has ended. Its process id may be another child's
+            // by now.
             self.children.remove(&pid);
         }
         let Ok(mut child) = ServerSource::open(pid) else { return false };
@@ -238,7 +240,7 @@ pub(super) fn parse_children(text: &str) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// What all processes use together.
+/// Resource usage of all processes together.
 #[derive(Debug, Default)]
 struct TreeTotal {
     cpu_us: i64,
@@ -247,14 +249,14 @@ struct TreeTotal {
     /// The sum for private memory, and the highest value for the other parts.
     parts: MemoryParts,
     /// Whether the kernel reports the parts.
-    tells_parts: bool,
+    has_parts: bool,
     vsz_bytes: i64,
     threads: i64,
 }
 
 impl TreeTotal {
-    /// Adds what the files of `process` say that it uses, all of it or nothing. Memory is left out when
-    /// the process has none any more.
+    /// Adds the resource usage in the files of `process`, all of it or nothing. Memory is left out
+    /// when the process has none any more.
     fn add(&mut self, process: &mut ServerSource) -> Result<ProcessStat, Error> {
         let stat = process.stat()?;
         if stat.is_given_away() {
@@ -275,7 +277,7 @@ impl TreeTotal {
     /// Adds private memory, and keeps the highest value of shared memory and of mapped files.
     fn add_parts(&mut self, parts: Option<MemoryParts>) {
         let Some(parts) = parts else {
-            self.tells_parts = false;
+            self.has_parts = false;
             return;
         };
         self.parts.anonymous_bytes += parts.anonymous_bytes;
@@ -291,7 +293,7 @@ impl TreeTotal {
         for (key, value) in &self.io {
             values.raise(key, *value);
         }
-        if self.tells_parts {
+        if self.has_parts {
             let rss_bytes = self.parts.anonymous_bytes + self.parts.shared_bytes + self.parts.file_bytes;
             values.set("rss_bytes", rss_bytes);
             values.raise("rss_peak_bytes", rss_bytes);

@@ -4,7 +4,7 @@
 //! answered in time is given up with its connection, and the next sample opens another one. The time of
 //! a sample is the middle between sending the query and having its answer.
 //!
-//! Some servers' sessions report what they did only when they end (PostgreSQL). With such a server
+//! Some servers' sessions report their counters only when they end (PostgreSQL). With such a server
 //! the last sample waits for the load's sessions to end, and says in `load_sessions` how many of
 //! them had not ended.
 
@@ -29,8 +29,8 @@ const ENDING_POLL: Duration = Duration::from_millis(5);
 /// did. It exists only for servers whose sessions report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
-/// Prefix for the names of counters when the server is none of the products. They are kept, and no
-/// figure is made of them.
+/// Prefix for the names of counters of a server that is not a product that dbdyno knows. They are
+/// recorded, but no figure is computed from them.
 const FOREIGN: &str = "foreign.";
 
 /// The connection for status queries.
@@ -38,8 +38,8 @@ pub(crate) struct Status {
     database_server: DatabaseServer,
     runtime: Runtime,
     session: Option<AnySession>,
-    /// Sessions of dbdyno that were there before the load's. It is `None` before the first reading,
-    /// and for servers whose counters are never behind.
+    /// Number of dbdyno's sessions before the load's were opened. It is `None` before the first
+    /// reading, and for servers whose counters are never behind.
     before: Option<i64>,
     was_read: bool,
 }

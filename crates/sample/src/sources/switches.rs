@@ -51,7 +51,7 @@ impl std::ops::AddAssign for Scheduled {
 }
 
 /// Adds up context switches thread by thread, because the kernel sums them over a process only for its
-/// parent. What a thread did between its last reading and its end is not seen.
+/// parent. Switches of a thread between its last reading and its end are not seen.
 #[derive(Debug)]
 pub(crate) struct Scheduling {
     pid: u32,
@@ -63,7 +63,7 @@ pub(crate) struct Scheduling {
     reading: u64,
 }
 
-/// What is added up.
+/// The threads that are added up.
 #[derive(Debug)]
 pub(crate) enum Members {
     /// The threads of one process.
@@ -117,12 +117,12 @@ impl Files {
 }
 
 impl Scheduling {
-    /// Returns a source for process `pid` and what belongs to it. Nothing is read yet.
+    /// Returns a source for process `pid` and its `members`. Nothing is read yet.
     pub(crate) fn new(pid: u32, members: Members) -> Self {
         Self { pid, members, threads: HashMap::new(), ended: Scheduled::default(), reading: 0 }
     }
 
-    /// Reads all threads. The result is what they did since each began, including ended ones. It is
+    /// Reads all threads. The result is their sum since each began, including ended threads. It is
     /// `None` when the process has ended.
     fn sum(&mut self) -> Option<Scheduled> {
         self.reading += 1;

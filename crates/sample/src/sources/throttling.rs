@@ -4,7 +4,7 @@
 //! Each group that counts throttling has these keys. `group-0.throttled_us` is added up over CPUs,
 //! and only when the throttling is over. `group-0.periods` are periods in which something of the
 //! group ran. `group-0.throttled_periods` are the throttled ones among them. The header has the
-//! groups in this order: their `name`, whether they hold for the `client`, the `server` or both,
+//! groups in this order: their `name`, whether the `client`, the `server` or both are in them,
 //! and the quota in CPUs.
 
 use std::path::Path;

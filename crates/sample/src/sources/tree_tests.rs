@@ -1,4 +1,5 @@
-//! Tests of the sum over processes, with shells whose children do known things and end at known times.
+//! Tests of the sum over processes, with shells whose children do a known amount of work and end at
+//! known times.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +8,7 @@ use super::*;
 use crate::sources::Moment;
 use crate::sources::process::parse_process_stat;
 
-/// A shell that does what it is asked, and is killed at the end.
+/// A shell that runs commands, and is killed when the test ends.
 struct Shell(Child, BufReader<std::process::ChildStdout>);
 
 impl Shell {
@@ -30,7 +31,7 @@ impl Drop for Shell {
     }
 }
 
-/// A program that uses some 0.3 s of CPU.
+/// A program that uses about 0.3 s of CPU time.
 const BUSY: &str = "dd if=/dev/zero of=/dev/null bs=64 count=1500000 2>/dev/null";
 
 fn read(tree: &mut ServerTree, values: &mut Values) -> i64 {
@@ -51,21 +52,21 @@ fn children_count_while_they_live_and_when_they_have_ended() {
     assert!(after - before > 50_000, "{before} to {after}");
     // These two are seen alive.
     shell.run("cat /dev/zero | head -c 100000000000 >/dev/null &");
-    let (mut last, mut most) = (after, 0);
+    let (mut last, mut highest) = (after, 0);
     let deadline = Instant::now() + Duration::from_secs(60);
-    while last - after < 50_000 || most < 3 {
+    while last - after < 50_000 || highest < 3 {
         std::thread::sleep(Duration::from_millis(10));
         let now = read(&mut tree, &mut values);
         assert!(now >= last, "{now} after {last}");
-        most = most.max(values.map()["threads"]);
+        highest = highest.max(values.map()["threads"]);
         last = now;
-        assert!(Instant::now() < deadline, "{after} to {last} with {most} processes");
+        assert!(Instant::now() < deadline, "{after} to {last} with {highest} processes");
     }
     shell.run("kill $!");
     assert!(values.map()["rss_peak_bytes"] >= values.map()["rss_bytes"]);
 }
 
-/// Waits until `shell` has as many children as asked for. The result has their numbers.
+/// Waits until the first process of `tree` has `count` children, and returns their process ids.
 fn children(tree: &mut ServerTree, count: usize) -> Vec<u32> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -103,8 +104,8 @@ fn sums_do_not_fall_while_children_end_one_after_the_other() {
         shell
     });
     let (mut last_us, mut last_split_us) = (0, 0);
-    // The kernel rounds what ended children have used down to a tick, separately for user and kernel
-    // time.
+    // The kernel rounds the CPU time of ended children down to a tick, separately for user and
+    // kernel time.
     let rounding_us = 2 * TICK_US;
     loop {
         let is_over = reader.is_finished();
@@ -150,7 +151,7 @@ fn a_child_that_was_not_waited_for_counts() {
 fn without_the_parts_of_memory_no_estimate_is_made() {
     let (parts, mut values) =
         (MemoryParts { anonymous_bytes: 5, file_bytes: 2, shared_bytes: 7 }, Values::default());
-    let mut sum = TreeTotal { tells_parts: true, ..TreeTotal::default() };
+    let mut sum = TreeTotal { has_parts: true, ..TreeTotal::default() };
     sum.add_parts(Some(parts));
     sum.add_parts(Some(parts));
     sum.write(&mut values);
@@ -162,7 +163,7 @@ fn without_the_parts_of_memory_no_estimate_is_made() {
 }
 
 #[test]
-fn what_ended_children_have_written_is_in_the_sum() {
+fn the_sum_includes_the_writes_of_children_that_have_ended() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f");
     let mut shell = Shell::new();
@@ -177,7 +178,7 @@ fn what_ended_children_have_written_is_in_the_sum() {
 }
 
 #[test]
-fn a_first_process_that_has_ended_is_said_to_have() {
+fn a_first_process_that_has_ended_is_reported_as_gone() {
     let mut shell = Shell::new();
     let mut tree = ServerTree::open(shell.0.id()).unwrap();
     shell.0.kill().unwrap();

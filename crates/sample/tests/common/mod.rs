@@ -1,4 +1,4 @@
-//! A step to record samples into, and its counter files as read back.
+//! A step into which tests record samples, and its counter files as they are read back.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
@@ -11,7 +11,7 @@ use dbdyno_record::{
     StepWriter, ToolInfo,
 };
 
-/// A run directory with one step, in a folder that goes away.
+/// A run directory with one step, in a temporary folder.
 pub(crate) struct Recording {
     pub(crate) step: StepWriter,
     _run: RunWriter,
@@ -45,7 +45,7 @@ impl Recording {
         Self { step, _run: run, _dir: dir }
     }
 
-    /// What a sampler asks for.
+    /// Creates a counter file, as a sampler requests it.
     pub(crate) fn counters(&self, header: CounterHeader) -> Result<CounterWriter, Error> {
         self.step.counters(header)
     }
@@ -54,8 +54,8 @@ impl Recording {
         self.step.dir().join("counters")
     }
 
-    /// Waits until every source that has a counter file has reported its first sample; each is read
-    /// by a thread of its own.
+    /// Waits until every source that has a counter file has its first sample. The sources are read
+    /// by several threads, so that the first samples come at different times.
     pub(crate) fn wait_for_first_samples(&self) {
         wait_for("the first sample of every source", || {
             let files = std::fs::read_dir(self.counter_dir()).unwrap().map(|file| file.unwrap().path());
@@ -64,8 +64,8 @@ impl Recording {
         });
     }
 
-    /// The counter file of `source` with unchanged values filled in; `None` when there is none. A
-    /// line that is being written is not there yet.
+    /// Returns the counter file of `source` with unchanged values filled in, or `None` if there is
+    /// no file. A line that is only partly written is left out.
     pub(crate) fn read(&self, source: &str) -> Option<Series> {
         let text = std::fs::read_to_string(self.counter_dir().join(format!("{source}.jsonl"))).ok()?;
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -89,13 +89,13 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// By how much `key` grew from the first line to the last.
+    /// Returns by how much `key` grew from the first line to the last.
     pub(crate) fn growth(&self, key: &str) -> i64 {
         let value = |line: Option<&(i64, BTreeMap<String, i64>)>| line.unwrap().1[key];
         value(self.lines.last()) - value(self.lines.first())
     }
 
-    /// Every line has all of `keys`.
+    /// Asserts that every line has all of `keys`.
     pub(crate) fn assert_keys(&self, keys: &[&str]) {
         for (at_us, values) in &self.lines {
             for key in keys {
@@ -105,17 +105,18 @@ impl Series {
     }
 }
 
-/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an
-/// attempt says what was spoilt. What the sampler does wrong spoils all of them.
+/// Runs `attempt` until it succeeds, at most eight times. It is for tests of timing, which fail
+/// when the machine is busy. A mistake of the sampler makes all attempts fail. The error of an
+/// attempt says which sample was missing.
 pub(crate) fn once_undisturbed(attempt: impl Fn() -> Result<(), String>) {
-    let mut spoilt = Vec::new();
+    let mut failures = Vec::new();
     for _ in 0..8 {
         match attempt() {
             Ok(()) => return,
-            Err(what) => spoilt.push(what),
+            Err(failure) => failures.push(failure),
         }
     }
-    panic!("no attempt went well: {spoilt:#?}");
+    panic!("no attempt went well: {failures:#?}");
 }
 
 /// Waits for something that must happen, and fails after ten minutes.

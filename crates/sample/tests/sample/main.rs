@@ -1,4 +1,4 @@
-//! The sampler against processes, disks and files that do known things.
+//! Tests the sampler with processes, disks and files whose behaviour is known.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

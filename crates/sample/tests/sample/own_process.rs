@@ -1,5 +1,5 @@
-//! `client` against a known amount of CPU work, in a process of its own, so that no other test adds to
-//! it.
+//! Tests source `client` with a known amount of CPU work, in a separate process, so that no other
+//! test adds to the CPU time.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::common;
 
-/// Set in the copy of this program that has the process for itself.
+/// Environment variable of the copy of this program that runs only this test.
 const OWN: &str = "DBDYNO_TEST_OWN_PROCESS";
 
 fn thread_cpu() -> Duration {
@@ -32,7 +32,7 @@ fn the_cpu_time_of_this_process_is_what_its_threads_burnt_ended_ones_included() 
     const NAME: &str =
         "own_process::the_cpu_time_of_this_process_is_what_its_threads_burnt_ended_ones_included";
     if std::env::var_os(OWN).is_some() {
-        return charged_for_what_it_burnt();
+        return check_burnt_cpu_time();
     }
     let mut own = Command::new(std::env::current_exe().unwrap());
     let ended = own.args(["--exact", NAME, "--nocapture"]).env(OWN, "1").output().unwrap();
@@ -41,7 +41,7 @@ fn the_cpu_time_of_this_process_is_what_its_threads_burnt_ended_ones_included() 
     assert!(ended.status.success() && said.contains("1 passed"), "{}: {said}", ended.status);
 }
 
-fn charged_for_what_it_burnt() {
+fn check_burnt_cpu_time() {
     let recording = common::Recording::new();
     let before = thread_cpu();
     let sampler = Sampler::start(&Config::default(), |header| recording.counters(header)).unwrap();
@@ -52,7 +52,8 @@ fn charged_for_what_it_burnt() {
     let burnt_here = burn(Duration::from_millis(700));
     let burnt = burnt_here + std::thread::spawn(|| burn(Duration::from_millis(700))).join().unwrap();
     let report = sampler.stop().unwrap();
-    // What this test and the sampler used in addition to that, some of it before the first sample.
+    // CPU time that this test and the sampler used in addition. Some of it was before the first
+    // sample.
     let others = thread_cpu() - before - burnt_here + report.cpu;
 
     let client = recording.read("client").unwrap();
@@ -60,10 +61,10 @@ fn charged_for_what_it_burnt() {
     let (burnt_us, others_us) = (micros(burnt), micros(others));
     let cpu_us = client.growth("cpu_us");
     let reported = format!("{cpu_us} µs seen, {burnt_us} µs burnt, {others_us} µs used by others");
-    // Times are cut to whole microseconds.
+    // Times are truncated to whole microseconds.
     assert!(cpu_us + 2 >= burnt_us && cpu_us <= burnt_us + burnt_us / 20 + others_us, "{reported}");
     let split_us = client.growth("cpu_user_us") + client.growth("cpu_kernel_us");
-    // A thread that runs between two readings is in one of them.
+    // CPU time between the readings of the clock and of the ticks is in only one of the two.
     let apart_us = (split_us - cpu_us).abs();
     assert!(apart_us <= burnt_us / 20 + others_us, "{split_us} µs as user and kernel, {reported}");
     let sampler = recording.read("sampler").unwrap();

@@ -1,4 +1,4 @@
-//! The sampler against processes, disks and files that do known things.
+//! Tests the sampler with processes, disks and files whose behaviour is known.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -42,7 +42,7 @@ const SWITCH_KEYS: &[&str] = &["voluntary_switches", "involuntary_switches"];
 const DISK_KEYS: &[&str] =
     &["reads", "read_bytes", "writes", "written_bytes", "read_us", "write_us", "busy_us", "in_flight"];
 
-/// A process that is killed when the test ends, well or badly.
+/// A process that is killed when the test ends, even if it fails.
 struct Process(Child);
 
 impl Process {
@@ -54,14 +54,14 @@ impl Process {
         kill(Pid::from_raw(self.0.id().cast_signed()), signal).unwrap();
     }
 
-    /// Lets it stall.
-    fn hold(&self) {
+    /// Stops the process until it gets SIGCONT.
+    fn pause(&self) {
         self.signal(Signal::SIGSTOP);
         let stat = format!("/proc/{}/stat", self.0.id());
         wait_for("the stop", || std::fs::read_to_string(&stat).unwrap().contains(") T "));
     }
 
-    /// CPU time of its first thread by the scheduler's account, ns.
+    /// Returns the CPU time of the first thread in ns, as the scheduler counts it.
     fn cpu_ns(&self) -> u64 {
         let schedstat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.0.id())).unwrap();
         schedstat.split(' ').next().unwrap().parse().unwrap()
@@ -75,7 +75,7 @@ impl Drop for Process {
     }
 }
 
-/// Samples while `work` goes on, from before it begins until after its end.
+/// Samples from before `work` begins until after it ends.
 fn sample(config: &Config, recording: &Recording, work: impl FnOnce()) -> Report {
     let sampler = Sampler::start(config, |header| recording.counters(header)).unwrap();
     sampler.begin(Instant::now());
@@ -84,7 +84,8 @@ fn sample(config: &Config, recording: &Recording, work: impl FnOnce()) -> Report
     sampler.stop().unwrap()
 }
 
-/// A folder on the disk that the build is on; the system's own temporary folder may be in memory.
+/// Returns a folder on the disk of the build directory, because the system's temporary folder may
+/// be in memory.
 fn folder_on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -113,8 +114,8 @@ fn a_process_that_writes_and_syncs_is_seen_in_its_own_counters_and_in_the_disks(
         wait_for("all writes", || {
             file.metadata().is_ok_and(|file| file.len() == (WRITES * WRITE_BYTES) as u64)
         });
-        // The length is there before the last sync is; then the writer sleeps until there is more
-        // to write.
+        // The file has its length before the last sync ends. After the sync the writer sleeps,
+        // because it waits for input.
         let stat = format!("/proc/{}/stat", writer.0.id());
         wait_for("the last sync", || std::fs::read_to_string(&stat).unwrap().contains(") S "));
     });
@@ -151,7 +152,7 @@ fn a_process_that_writes_and_syncs_is_seen_in_its_own_counters_and_in_the_disks(
 }
 
 #[test]
-fn a_load_thread_that_sleeps_is_seen_to() {
+fn the_sleeps_of_a_load_thread_are_counted() {
     const SLEEPS: usize = 2_000;
     let (slept, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (seen, ended) = (Arc::clone(&slept), Arc::clone(&is_over));
@@ -162,7 +163,7 @@ fn a_load_thread_that_sleeps_is_seen_to() {
         }
     };
     let thread = std::thread::Builder::new().name("load-0".to_owned()).spawn(sleep).unwrap();
-    // It has its name by then.
+    // The thread has its name by then.
     wait_for("the first sleep", || slept.load(Ordering::Acquire) > 0);
     let recording = Recording::new();
     sample(&Config::default(), &recording, || {
@@ -172,23 +173,23 @@ fn a_load_thread_that_sleeps_is_seen_to() {
     is_over.store(true, Ordering::Release);
     thread.join().unwrap();
     let load = recording.read("load").unwrap();
-    // On a busy machine some sleeps are over before they begin, and are no switch.
+    // On a busy machine some sleeps are over before they begin, and cause no context switch.
     assert!(load.growth("voluntary_switches") >= SLEEPS as i64 / 4, "{load:?}");
 }
 
 #[test]
-fn a_process_that_computes_is_charged_by_its_clock_as_by_its_ticks() {
+fn the_clock_and_the_ticks_of_a_busy_process_agree() {
     let process = Process::spawn(Command::new("sh").args(["-c", "while :; do :; done"]));
-    // Clock and ticks are read one after the other: at the first and the last sample it must not
-    // run in between.
-    process.hold();
+    // Clock and ticks are read one after the other, so the process must not run between these
+    // readings in the first and in the last sample.
+    process.pause();
     let recording = Recording::new();
     let config = Config { server_pid: Some(process.0.id()), ..Config::default() };
     sample(&config, &recording, || {
         let second = process.cpu_ns() + 1_000_000_000;
         process.signal(Signal::SIGCONT);
         wait_for("a second of CPU time", || process.cpu_ns() >= second);
-        process.hold();
+        process.pause();
     });
     let server = recording.read("server").unwrap();
     let cpu_us = server.growth("cpu_us");
@@ -202,7 +203,8 @@ fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end()
     once_undisturbed(samples_around_a_step);
 }
 
-/// Samples as a step of 0.7 s has them taken; what came too late, if something did.
+/// Samples as in a step of 0.7 s. The error says which sample came too late, which may be due to a
+/// busy machine.
 fn samples_around_a_step() -> Result<(), String> {
     let recording = Recording::new();
     let config = Config {
@@ -234,7 +236,7 @@ fn samples_around_a_step() -> Result<(), String> {
     sampler.assert_keys(&["cpu_us", "samples", "late_us"]);
     let times: Vec<i64> = host.lines.iter().map(|line| line.0).collect();
     assert!(times.is_sorted(), "{times:?}");
-    // Before the barrier, at the mark and at the end, next to one each interval.
+    // There are three samples before the barrier, at the mark and at the end, and one per interval.
     let most = 3 + 1 + usize::try_from(times[times.len() - 1] / 200_000).unwrap();
     assert!(times.len() <= most, "{times:?}");
     assert_eq!(report.samples, times.len() as u64);
@@ -242,8 +244,8 @@ fn samples_around_a_step() -> Result<(), String> {
     let sizes = recording.read("size");
     assert!(sizes.is_none(), "the folder was removed before sampling began: {sizes:?}");
     assert!(report.warnings.iter().any(|warning| warning.starts_with("`size` is not sampled")), "{report:?}");
-    // By how much one began late, as the sampler knows itself, and how long one lasted: it takes no
-    // sample of the past when the machine has held it up.
+    // A sample may come later by the longest delay that the sampler has recorded, and by the
+    // longest time that a round took. The sampler does not make up for samples that it missed.
     let late_us: i64 = sampler.lines.iter().map(|line| line.1["late_us"]).max().unwrap();
     let lasted_us =
         sampler.lines.iter().zip(&client.lines).map(|(last, first)| last.0 - first.0).max().unwrap();
@@ -257,13 +259,14 @@ fn samples_around_a_step() -> Result<(), String> {
     if !(-500_000..0).contains(&times[0]) {
         return Err(format!("no sample before the barrier: {times:?}"));
     }
-    // There are seven moments; of those that this thread is too late for, it takes one sample.
+    // There are seven moments. The thread of this source takes one sample for all moments that it
+    // has missed.
     let status = recording.read("status").unwrap().lines.len();
     if status < 4 { Err(format!("{status} samples of the status")) } else { Ok(()) }
 }
 
 #[test]
-fn what_cannot_be_read_is_left_out_with_a_warning_before_the_clock_starts() {
+fn a_source_that_cannot_be_read_is_left_out_with_a_warning_before_the_clock_starts() {
     let mut ended = Command::new("true").spawn().unwrap();
     ended.wait().unwrap();
     let recording = Recording::new();
@@ -286,7 +289,7 @@ fn what_cannot_be_read_is_left_out_with_a_warning_before_the_clock_starts() {
 }
 
 #[test]
-fn a_server_that_accepts_and_never_answers_costs_the_status_and_nothing_else() {
+fn a_server_that_never_answers_costs_only_the_samples_of_status() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let limits = TimeLimits { login: Duration::from_secs(60), ..TimeLimits::default() };

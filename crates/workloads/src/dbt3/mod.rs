@@ -1,10 +1,10 @@
 //! DBT3 runs 22 queries on eight tables: each query alone, all one after the other, or in several
 //! streams at once.
 //!
-//! It is derived from TPC-H, and not comparable with published TPC-H results, because it runs only
-//! what DBT3 runs of it, without TPC-H's rules of execution and audit. Rows come from the crate
-//! `tpchgen`, which makes the same bytes as the original's generator. Where this differs from DBT3,
-//! `deviations.toml` says so in every record.
+//! It is derived from TPC-H. Its figures are not comparable with published TPC-H results, because
+//! it runs only the parts of TPC-H that DBT3 runs, without TPC-H's rules of execution and audit.
+//! Rows come from the crate `tpchgen`, which makes the same bytes as the original's generator.
+//! `deviations.toml` lists differences from DBT3, and every record has them.
 
 pub mod options;
 mod queries;
@@ -41,7 +41,7 @@ pub struct Dbt3 {
     ledger: Ledger,
 }
 
-/// What all tasks of a cell must know. It is the same for every step.
+/// Data that all tasks of a cell need. It is the same for every step.
 #[derive(Debug)]
 pub(crate) struct Dbt3Setup {
     pub(crate) options: Dbt3Options,

@@ -52,7 +52,7 @@ pub(crate) struct Query {
     pub(crate) after: Option<String>,
 }
 
-/// What a query tells the optimiser.
+/// A hint to the optimiser.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Hint {
     /// The optimiser chooses.
@@ -117,7 +117,11 @@ impl Dialect {
     }
 
     fn filled(self, text: &str, params: &[String], stream: u32, hint: &Hint) -> String {
-        filled(text, |place| self.place(place, params, stream), |list| self.tables(list, hint))
+        filled(
+            text,
+            |placeholder| self.replacement(placeholder, params, stream),
+            |list| self.tables(list, hint),
+        )
     }
 
     fn tables(self, list: &str, hint: &Hint) -> String {
@@ -135,9 +139,9 @@ impl Dialect {
         }
     }
 
-    fn place(self, place: &str, params: &[String], stream: u32) -> String {
+    fn replacement(self, placeholder: &str, params: &[String], stream: u32) -> String {
         let param = |name| param(params, name);
-        match place.split_once(':') {
+        match placeholder.split_once(':') {
             Some(("date", what)) => {
                 let word = if self.typed { "DATE " } else { "" };
                 format!("{word}'{}'", computed_date(what, param))
@@ -149,16 +153,16 @@ impl Dialect {
                 let hundredths = |text: &str| (text.parse::<f64>().unwrap_or(0.0) * 100.0).round() as i64;
                 format!("0.{:02}", hundredths(param(name)) + hundredths(by))
             }
-            None if place == "s" => stream.to_string(),
-            None if place.parse::<usize>().is_ok() => param(place).to_owned(),
-            // The remaining places are names of columns, which the view defines already.
+            None if placeholder == "s" => stream.to_string(),
+            None if placeholder.parse::<usize>().is_ok() => param(placeholder).to_owned(),
+            // The remaining placeholders are names of columns, which the view defines already.
             None => String::new(),
         }
     }
 }
 
-/// Returns a text with its places `{...}` and lists of tables `[...]` filled in.
-fn filled(text: &str, place: impl Fn(&str) -> String, tables: impl Fn(&str) -> String) -> String {
+/// Returns a text with its placeholders `{...}` and lists of tables `[...]` replaced.
+fn filled(text: &str, replacement: impl Fn(&str) -> String, tables: impl Fn(&str) -> String) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(['{', '[']) {
@@ -166,7 +170,7 @@ fn filled(text: &str, place: impl Fn(&str) -> String, tables: impl Fn(&str) -> S
         let is_list = rest[start..].starts_with('[');
         let end = start + rest[start..].find(if is_list { ']' } else { '}' }).unwrap_or(0);
         let inside = &rest[start + 1..end];
-        filled.push_str(&if is_list { tables(inside) } else { place(inside) });
+        filled.push_str(&if is_list { tables(inside) } else { replacement(inside) });
         rest = &rest[end + 1..];
     }
     filled + rest
@@ -197,17 +201,17 @@ pub(crate) fn joined_tables(number: u8) -> Vec<&'static str> {
     list.map_or_else(Vec::new, |(list, _)| list.split(", ").collect())
 }
 
-/// Returns the text of query `number` with its places, for summaries and records.
+/// Returns the text of query `number` with `?` for its parameters, for summaries and records.
 pub(crate) fn shape(number: u8) -> String {
-    let place = |place: &str| match place.split_once(':') {
+    let replacement = |placeholder: &str| match placeholder.split_once(':') {
         Some(("year", column)) => format!("EXTRACT(YEAR FROM {column})"),
-        _ if place == "s" => String::new(),
+        _ if placeholder == "s" => String::new(),
         _ => "?".to_owned(),
     };
-    filled(text(number), place, str::to_owned).replace("'?'", "?")
+    filled(text(number), replacement, str::to_owned).replace("'?'", "?")
 }
 
-/// Stream of the draws. It is dbt3's own.
+/// Stream of random numbers for parameters. Only dbt3 uses it.
 const STREAM: u32 = 0x6462_7433;
 /// Fraction of q11 at scale factor 1.
 const FRACTION: f64 = 0.0001;
@@ -351,8 +355,8 @@ impl Rules {
         self.draws.below(bound as u64) as usize
     }
 
-    fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.draws.below(most - least + 1)
+    fn between(&mut self, lowest: u64, highest: u64) -> u64 {
+        lowest + self.draws.below(highest - lowest + 1)
     }
 
     fn pick(&mut self, list: &[&str]) -> String {
@@ -484,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_shows_places_as_question_marks() {
+    fn a_shape_has_question_marks_for_parameters() {
         insta::assert_snapshot!(shape(4), @"SELECT o_orderpriority, COUNT(*) AS order_count FROM orders WHERE o_orderdate >= ? AND o_orderdate < ? AND EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND l_commitdate < l_receiptdate) GROUP BY o_orderpriority ORDER BY o_orderpriority");
     }
 
@@ -509,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn q8_asks_for_the_region_of_its_nation() {
+    fn q8_has_the_region_of_its_nation() {
         let asked: Vec<(String, String)> = (0..50)
             .map(|stream| drawn(8, 1.0, 1, stream))
             .map(|params| (params[0].clone(), params[1].clone()))

@@ -71,9 +71,10 @@ pub(crate) fn assigned(setup: &Dbt3Setup) -> Vec<Vec<Dbt3RowBatch>> {
         let mut shares: Vec<(u64, Vec<Dbt3RowBatch>)> =
             vec![(0, Vec::new()); wanted.min(Dbt3Table::ALL.len())];
         for table in largest_first {
-            let least = shares.iter_mut().min_by_key(|(bytes, _)| *bytes).expect("one connection at least");
-            least.0 += about_bytes(table, scale_factor);
-            least.1.extend(batches(table, scale_factor));
+            let smallest =
+                shares.iter_mut().min_by_key(|(bytes, _)| *bytes).expect("one connection at least");
+            smallest.0 += about_bytes(table, scale_factor);
+            smallest.1.extend(batches(table, scale_factor));
         }
         return shares.into_iter().map(|(_, batches)| batches).collect();
     }
@@ -170,8 +171,8 @@ pub(crate) fn load_sql(table: Dbt3Table, form: RowStream) -> String {
         ),
         RowStream::CopyIn => format!("COPY {name} FROM STDIN WITH (DELIMITER '{SEPARATOR}')"),
         RowStream::PreparedRows => {
-            let places = vec!["?"; table.definition().columns.len()].join(", ");
-            format!("INSERT INTO {name} VALUES ({places})")
+            let marks = vec!["?"; table.definition().columns.len()].join(", ");
+            format!("INSERT INTO {name} VALUES ({marks})")
         }
     }
 }
@@ -280,11 +281,11 @@ fn values(table: Dbt3Table, row: &str) -> String {
 /// Bytes of the text that comments are cut from.
 const SIZE: usize = 300 << 20;
 const SEED: i64 = 933_588_178;
-/// Bytes of text from one mark to the next. Marks are places from which a piece of the text is
+/// Bytes of text from one mark to the next. A mark is a position from which a piece of the text is
 /// found quickly.
 const STRIDE: usize = 128;
-/// Lowest bits of a mark. They say how many bytes into its word it lies, and the others are the
-/// word's place.
+/// Number of the lowest bits of a mark, which say how many bytes after the beginning of its word it
+/// is. The other bits are the word's index.
 const INTO_BITS: u32 = 5;
 /// Bytes of the small text, from which `tpchgen` itself cuts comments. It is longer than the
 /// longest comment.
@@ -294,8 +295,8 @@ static COMMENT_TEXT: LazyLock<CommentText> = LazyLock::new(CommentText::new);
 static SMALL_TEXT: LazyLock<TextPool> =
     LazyLock::new(|| TextPool::new(SMALL, Distributions::static_default()));
 
-/// Returns the text from which `tpchgen` cuts comments. What is used of these comments is their
-/// lengths, and what customers say about suppliers.
+/// Returns the text from which `tpchgen` cuts comments. Only the lengths of these comments are
+/// used, and what customers say about suppliers.
 fn small_text() -> &'static TextPool {
     &SMALL_TEXT
 }
@@ -311,8 +312,8 @@ struct CommentText {
     /// The words by number.
     known: Vec<&'static [u8]>,
     text: Vec<u8>,
-    /// A mark for each stride of the text: the place of the word in which its first byte lies, and
-    /// how far into the word that is.
+    /// A mark for each stride of the text: the index of the word that has the stride's first byte,
+    /// and the position of that byte in the word.
     marks: Vec<u32>,
 }
 
@@ -331,8 +332,8 @@ impl CommentText {
             for at in first..count {
                 let size = lengths[text[at] as usize];
                 if length + size > next_mark {
-                    let place = at << INTO_BITS | (next_mark - length);
-                    words.marks.push(u32::try_from(place).expect("2^27 words are more than the text has"));
+                    let mark = at << INTO_BITS | (next_mark - length);
+                    words.marks.push(u32::try_from(mark).expect("2^27 words are more than the text has"));
                     next_mark += STRIDE;
                 }
                 length += size;
@@ -383,7 +384,7 @@ fn weighted<T: Clone>(distribution: &Distribution, mut value: impl FnMut(&'stati
     all
 }
 
-/// Returns the place of the next value among `length` values, drawn as [`RowRandomInt`] draws it.
+/// Returns the index of the next value among `length` values, drawn as [`RowRandomInt`] draws it.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a length")]
 fn drawn(seed: &mut i64, length: usize) -> usize {
     const MODULUS: i64 = 2_147_483_647;
@@ -394,7 +395,7 @@ fn drawn(seed: &mut i64, length: usize) -> usize {
 /// Kinds of words, by their letter in phrases: nouns, verbs, adjectives, adverbs, auxiliaries.
 const KINDS: [u8; 5] = *b"NVJDX";
 
-/// A phrase, as places in [`KINDS`]. The place after the last kind means a comma.
+/// A phrase, as indexes in [`KINDS`]. The index after the last kind means a comma.
 type Phrase = Vec<usize>;
 
 /// The grammar. Sentences consist of noun phrases (N), verb phrases (V), prepositions with noun phrases
@@ -414,11 +415,11 @@ impl Grammar {
     fn new(words: &mut CommentText) -> Self {
         let all = Distributions::static_default();
         let phrase = |text: &str| -> Phrase {
-            let place = |letter| match letter {
+            let index = |letter| match letter {
                 b',' => Some(KINDS.len()),
                 letter => KINDS.iter().position(|kind| *kind == letter),
             };
-            text.bytes().filter_map(place).collect()
+            text.bytes().filter_map(index).collect()
         };
         let mut spaced = |distribution| weighted(distribution, |word| words.number(format!(" {word}")));
         Self {
@@ -483,8 +484,8 @@ pub(crate) struct Comments {
 }
 
 impl Comments {
-    /// `passed_over` is how many units come before the first one. A unit is what a row belongs to, such
-    /// as an order.
+    /// `passed_over` is the number of units before the first one. A unit is a group of rows, such
+    /// as the line items of an order.
     pub(super) fn new(draws: CommentDraws, passed_over: i64) -> Self {
         let CommentDraws { seed, average_length: average, per_unit } = draws;
         let mut random = RowRandomInt::new(seed, 2 * per_unit);
@@ -654,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_made_from_words_are_those_of_the_text() {
+    fn pieces_made_from_words_equal_those_of_the_whole_text() {
         let text = TextPool::get_or_init_default();
         let mut random = RowRandomInt::new(7, 2);
         let size = text.size();

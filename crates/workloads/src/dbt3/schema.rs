@@ -37,7 +37,7 @@ named! {
     }
 }
 
-/// What `schema.toml` says about a table.
+/// The entry of a table in `schema.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Definition {
@@ -160,7 +160,8 @@ pub(crate) fn create(
     format!("CREATE TABLE {} ({}){}{more}", table.name(), parts.join(", "), capabilities.table_suffix)
 }
 
-/// Returns statements that add what `table` lacks after the load, without foreign keys.
+/// Returns statements that add the keys and indexes that `table` lacks after the load, without
+/// foreign keys.
 pub(crate) fn index(table: Dbt3Table, capabilities: &Capabilities) -> Vec<String> {
     let Definition { key, indexes, .. } = table.definition();
     let key = capabilities.keeps_arrival_order.then_some(key.as_str());

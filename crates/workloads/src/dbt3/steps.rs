@@ -35,7 +35,7 @@ pub enum Dbt3StepKind {
 
 pub(crate) type Dbt3Step = Step<Dbt3StepKind>;
 
-/// One operation of a connection. Each has a time of its own in the record.
+/// One operation of a connection. Each is timed separately in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Dbt3Operation {
     Query { number: u8, stream: u32, hint: Hint },
@@ -150,7 +150,7 @@ pub(crate) fn table_bytes(options: &Dbt3Options) -> u64 {
     (text_bytes(options) as f64 * DISK_FACTOR) as u64
 }
 
-/// Returns what each connection of a measured step does, in its order.
+/// Returns the operations of each connection of a measured step, in their order.
 pub(crate) fn scripts(kind: &Dbt3StepKind, options: &Dbt3Options) -> Vec<Vec<Dbt3Operation>> {
     let stream = |stream: u32| {
         let queries = ORDERS[stream as usize].into_iter();

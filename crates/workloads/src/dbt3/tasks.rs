@@ -80,8 +80,8 @@ fn one_after_the_other(
     vec![planned(spec, move || AnyTask::Statements(task()))]
 }
 
-/// Number of batches that lie ready, so that neither the thread that makes rows nor the connection
-/// waits for the other. In the meantime one more batch is made and one is sent.
+/// Number of batches that are kept ready, so that neither the thread that makes rows nor the
+/// connection waits for the other. In the meantime one more batch is made and one is sent.
 const AHEAD: usize = 1;
 /// Bytes that are reserved for a batch, because a buffer doubles when it grows.
 const ROOM: usize = (BATCH_BYTES + BATCH_BYTES / 8) as usize;
@@ -125,8 +125,8 @@ impl Dbt3LoadTask {
         }
     }
 
-    /// Starts the thread that makes rows, from the batch at place `at` on. The thread ends after
-    /// the last batch, or when no one takes them any more.
+    /// Starts the thread that makes rows, from the batch at index `at` on. The thread ends after
+    /// the last batch, or when the receiver has been dropped.
     fn made_from(&self, at: usize) -> Result<mpsc::Receiver<Lines>, Failure> {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (batches, scale_factor) = (self.batches[at..].to_vec(), self.scale_factor);
@@ -279,9 +279,9 @@ impl QueryTask {
         Executed { execution, due_rows: 0, differing_rows, difference }
     }
 
-    /// Returns what the failure of a query means for its step. A step that only repeats this query
-    /// ends. In a step of many queries the others still run, because a refresh function after them
-    /// brings back the number of rows.
+    /// Gives the failure of a query the class that decides about its step. A step that only repeats
+    /// this query ends. In a step of many queries the others still run, because a refresh function
+    /// after them brings back the number of rows.
     fn failed(&self, failure: Failure) -> Failure {
         let is_alone = self.script.iter().all(|operation| operation.name() == self.script[0].name());
         match failure.class {

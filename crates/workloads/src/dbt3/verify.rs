@@ -1,7 +1,7 @@
 //! Checks the results of dbt3's steps: each query has an answer, each refresh function changed the
 //! rows that it must, and each table has its number of rows. Answers at scale factor 1 are compared
 //! with the published ones, and each answer gets a digest. Decimal numbers in an answer may be
-//! rounded, and all else must be equal.
+//! rounded, and all other values must be equal.
 
 use std::time::Instant;
 

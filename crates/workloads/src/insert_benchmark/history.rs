@@ -52,7 +52,7 @@ impl TableHistory {
         self.inserted.iter().map(Inserted::rows).sum()
     }
 
-    /// Returns why it is unknown what must be in the table, or `None` where it is known.
+    /// Returns why the expected content of the table is unknown, or `None` where it is known.
     pub(crate) fn unknown(&self) -> Option<&'static str> {
         if self.lost {
             return Some("a connection was lost during a statement, so its outcome is unknown");
@@ -62,7 +62,7 @@ impl TableHistory {
     }
 }
 
-/// What happened to the tables of all clients. Client n has index n − 1.
+/// The history of the tables of all clients. Client n has index n − 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
     clients: Vec<TableHistory>,
@@ -88,12 +88,12 @@ impl History {
         &mut self.clients
     }
 
-    /// Notes that deletes have been checked. The next check is of those that follow.
+    /// Notes that deletes have been checked. The next check covers only later ones.
     pub(crate) fn deletes_checked(&mut self) {
         self.clients.iter_mut().for_each(|table| table.deletes = Deletes::default());
     }
 
-    /// Takes over what step `index` did.
+    /// Adds the inserts and deletes of step `index`, which ended with `end`.
     pub(crate) fn add(&mut self, index: usize, step: &ClientPart, end: &StepEnd) {
         let kinds = kinds(step);
         let sent = |statements| Inserted {
@@ -177,7 +177,7 @@ mod tests {
         StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, tasks: vec![task] }
     }
 
-    /// Returns what is known about the deletes of l.i1 (50 rows each) after a load of `loaded`
+    /// Returns the deletes that are due and done in l.i1 (50 rows each) after a load of `loaded`
     /// statements of 100 rows.
     fn deletes(loaded: u64, l_i1: &StepEnd) -> Deletes {
         let steps = InsertBenchmarkOptions { clients: 1, ..InsertBenchmarkOptions::default() }.list();
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(deletes(20, &end(1, 8, 350, &[3])), Deletes { due: 350, done: 350 });
     }
 
-    /// Returns the end of a `task` that failed more often than it has a list for.
+    /// Returns the end of a `task` with `more` failures that it does not list.
     fn unlisted(mut task: StepEnd, more: u64) -> StepEnd {
         task.tasks[0].done -= more;
         task

@@ -1,9 +1,12 @@
-// What an operation cost as stacked bars, blocks as points, and query times as bars with whiskers
-// and points.
+// Draws the cost per operation as stacked bars, blocks as points, and query times as bars with
+// whiskers and points.
 import { niceEnds } from "./lines.js";
 import { common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, signed, tipLine, valueAxis } from "./look.js";
 
-/** CPU and IO of an operation, a bar a variant, stacked by who used it; a panel for each unit. */
+/**
+ * CPU and IO per operation, with one panel per unit and one bar per variant, stacked by who used
+ * them.
+ */
 export function cost(data, { names, hidden, width }) {
   const shown = data.variants.filter((variant) => !hidden.has(variant));
   const labels = shown.map((variant) => names[variant]);
@@ -49,7 +52,7 @@ export function blocks(data, { names, hidden, width }) {
   const spread = (block) => count > 1 ? ((block - 1) / (count - 1) - 0.5) * 14 : 0;
   const series = shown.flatMap((line, row) => {
     const { color, symbol } = look(line.variant);
-    // A time that a limit cut off is hollow.
+    // A time that was cut off by a limit is drawn hollow.
     const hollow = { color: css("paper"), borderColor: color, borderWidth: 1.6 };
     const dots = line.points.map(([block, rate, sign]) => ({
       value: [rate, row], block, sign, symbolOffset: [0, spread(block)], ...(sign ? { itemStyle: hollow } : {}),
@@ -76,7 +79,10 @@ export function blocks(data, { names, hidden, width }) {
   };
 }
 
-/** Seconds of each query: the median as a bar, lowest and highest as whiskers, repetitions as points. */
+/**
+ * Seconds of each query: the median as a bar, lowest and highest as whiskers, repetitions as
+ * points.
+ */
 export function queries(data, { names, hidden, width, choice }) {
   const axis = choice("Axis", ["linear", "log"]);
   const far = data.cut ? choice("Outliers", ["cut", "all"]) : "all";

@@ -14,7 +14,7 @@ const seen = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "300px" });
 
-/** The figures in a part of the page: each is drawn when it is first seen. */
+/** Sets up the figures in a part of the page. Each is drawn when it first comes into view. */
 export function figuresOf(root) {
   for (const element of root.querySelectorAll("figure.chart")) {
     element.chart = new Figure(element);
@@ -32,7 +32,10 @@ function redraw(which) {
   figures.filter((figure) => figure.instance && which(figure)).forEach((figure) => figure.draw());
 }
 
-/** Changes the data of all figures of one kind, as another base does, and draws them again; `null` for those of the file. */
+/**
+ * Changes the data of all figures of one kind, for example for another base, and draws them again.
+ * If `change` is `null`, they get back the data of the file.
+ */
 export function changeData(kind, change, caption) {
   for (const figure of figures.filter((figure) => figure.original.kind === kind)) {
     figure.data = change ? change(figure.original) : figure.original;
@@ -49,7 +52,7 @@ class Figure {
     this.choices = new Map();
   }
 
-  /** What the file says; read when it is needed. */
+  /** The figure's data in the file. They are parsed when they are first needed. */
   get original() { return this.read ||= JSON.parse(this.element.querySelector("script").textContent); }
 
   show() {
@@ -111,7 +114,7 @@ class Figure {
     this.tools.replaceChildren(...buttons);
   }
 
-  /** Names with their looks; a click hides and shows a variant. */
+  /** Draws the legend: each variant's name and colour. A click hides or shows the variant. */
   drawLegend() {
     const { keys, legend } = this.drawn;
     if (keys) { return this.legend.replaceChildren(...keys.map((panel) => { const line = part("div"); line.append(...panel.map(([name, number]) => key(number, name))); return line; })); }
@@ -157,7 +160,7 @@ class Figure {
     });
   }
 
-  /** Shows what lies between two places across, in pixels. */
+  /** Zooms to the range between two horizontal positions in pixels. */
   zoomOn([left, right]) {
     const axis = this.instance.getModel().getComponent("xAxis", 0).axis;
     const [begin, end] = axis.toGlobalCoord ? [axis.toGlobalCoord(0), axis.toGlobalCoord(axis.getExtent()[1])] : [0, this.width];
@@ -190,7 +193,7 @@ class Figure {
     if (keys[event.key] && !event.ctrlKey && !event.metaKey) { event.preventDefault(); keys[event.key](); }
   }
 
-  /** The cursor at the next value; what it shows is read out. */
+  /** Moves the cursor by `by` values. Screen readers read the tooltip out. */
   moveCursor(by) {
     const series = this.instance.getOption().series;
     const places = series.flatMap((line, at) => (line.silent ? [] : line.data.map((_, index) => [at, index])));
@@ -200,7 +203,7 @@ class Figure {
     this.position = (this.position + by + wanted.length) % wanted.length;
     const [seriesIndex, dataIndex] = wanted[this.position];
     this.instance.dispatchAction({ type: "showTip", seriesIndex, dataIndex });
-    // The tooltip is there a moment later.
+    // ECharts shows the tooltip a moment later.
     setTimeout(() => {
       const tips = [...document.querySelectorAll("body > div")].filter((box) => box.style.position === "absolute" && box.style.visibility !== "hidden" && box.querySelector(".dot"));
       const tip = tips.pop();
@@ -210,7 +213,7 @@ class Figure {
 
   name() { return (this.element.id || "chart") + "-" + (document.title || "dbdyno").replace(/[^\w.-]+/g, "-").slice(0, 40); }
 
-  /** The chart with its caption and legend as one SVG. */
+  /** Returns the chart with its caption and legend as one SVG. */
   svg() {
     const source = this.box.querySelector("svg").cloneNode(true);
     const width = this.width, height = this.box.clientHeight, head = 24;

@@ -1,4 +1,4 @@
-// The part of ECharts that the charts use, so that the bundle has no more of it.
+// Imports only the parts of ECharts that the charts use, to keep the bundle small.
 import * as echarts from "echarts/core";
 import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
 import {

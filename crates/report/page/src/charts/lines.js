@@ -1,7 +1,7 @@
-// Lines over connections, over percentiles, and over seconds.
+// Draws lines over connections, over percentiles, over seconds, and over runs.
 import { common, css, escaped, exact, logAxis, look, nameAxis, niceMarks, short, tipLine, valueAxis } from "./look.js";
 
-/** What a line of one variant looks like. */
+/** Returns the ECharts series of one variant's line. */
 function lineOf(variant, name, data, more) {
   const { color, type, symbol } = look(variant);
   return {
@@ -10,7 +10,10 @@ function lineOf(variant, name, data, more) {
   };
 }
 
-/** A tooltip over all lines at one place of the axis across. */
+/**
+ * Returns the tooltip's formatter. The tooltip has the values of all lines at one position of the
+ * horizontal axis.
+ */
 function tipOfAxis(head, unit) {
   return (items) => {
     const isLine = (item) => item.value && item.value[1] !== null && item.value[1] !== undefined && !(item.seriesId || "").endsWith("spread");
@@ -22,7 +25,7 @@ function tipOfAxis(head, unit) {
 
 const pointer = () => ({ trigger: "axis", axisPointer: { type: "line", lineStyle: { color: css("muted") } } });
 
-/** Upright lines from the lowest to the highest block at each number of connections. */
+/** Vertical lines from the lowest to the highest block at each number of connections. */
 function spreads(line, connections, key, panel) {
   const ends = connections.map((number, at) => [number, ...(line.spread[key][at] || [0, 0])]);
   return {
@@ -35,7 +38,9 @@ function spreads(line, connections, key, panel) {
   };
 }
 
-/** Rate, and the chosen percentile of response times, against connections; all axes logarithmic. */
+/**
+ * Rate, and the chosen percentile of response times, against connections. All axes are logarithmic.
+ */
 export function sweep(data, { names, hidden, choice }) {
   const which = choice("Response time", ["p95", "p99", "p50"]);
   const shown = data.series.filter((line) => !hidden.has(line.variant));
@@ -67,7 +72,10 @@ export function sweep(data, { names, hidden, choice }) {
   };
 }
 
-/** Response times by percentile: the axis across spreads the slowest. */
+/**
+ * Response times by percentile. The horizontal axis is −log10(1 − percentile), which gives the
+ * slowest operations most of the width.
+ */
 export function percentiles(data, { names, hidden }) {
   const place = (percentile) => -Math.log10(Math.max(1 - percentile / 100, 1e-6));
   const shown = data.series.filter((line) => !hidden.has(line.variant));
@@ -107,13 +115,16 @@ function eventLines(events, names) {
   }));
 }
 
-/** A value between two gaps has no line, so it gets a mark. */
+/** Gives a value between two gaps a mark, because no line leads to it. */
 function lonely(points) {
   const isGap = (at) => !points[at] || points[at][1] === null;
   return points.map((value, at) => (!isGap(at) && isGap(at - 1) && isGap(at + 1) ? { value, symbol: "circle", symbolSize: 5 } : value));
 }
 
-/** Panels under each other on one axis of seconds: rate, longest response time, and the device. */
+/**
+ * Rate, longest response time and the device by second, in panels below each other with one common
+ * axis.
+ */
 export function seconds(data, { names, hidden, width }) {
   const panels = data.panels.filter((panel) => panel.lines.some((line) => !hidden.has(line.variant)));
   const [first, other, gap] = [150, 96, 34];
@@ -171,7 +182,7 @@ function secondsTip(items, panels, events, names) {
   return `<b>second ${second}</b>${parts.join("")}${now.join("")}`;
 }
 
-/** How factors act on each other: a line for each level of the second. */
+/** Interaction of two factors, with one line per level of the second factor. */
 export function interaction(data, { width }) {
   const series = data.lines.map((line, number) => lineOf(number, `${data.second} = ${line.level}`, line.rates, { id: `${number} rate` }));
   const known = data.lines.flatMap((line) => line.rates).filter((rate) => rate > 0);
@@ -226,7 +237,7 @@ export function history(data) {
   };
 }
 
-/** Ends of an axis at round numbers around its values. */
+/** Returns round numbers around the values as ends of an axis. */
 export function niceEnds(low, high) {
   const rough = Math.max((high - low) / 4, Math.abs(high) * 1e-6, 1e-9), power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= rough);

@@ -1,7 +1,7 @@
-// What charts share: colours of the page, looks of variants, axes, numbers as text.
+// Shared by the charts: colours of the page, looks of variants, axes, and numbers as text.
 
 const COLOURS = 8;
-/** Width of a letter of an axis at most, but for rare ones. */
+/** Largest width of a letter in an axis label, in pixels. Only a few rare letters are wider. */
 const LETTER = 7.6;
 const DASHES = ["solid", [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 4], [6, 2, 1, 2]];
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow", "emptyCircle"];
@@ -11,7 +11,10 @@ export function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 }
 
-/** Colour, dashes and symbol of the variant with this number; those after the first eight differ by dashes. */
+/**
+ * Colour, dashes and symbol of the variant with this number. From the ninth variant on, colours
+ * repeat with other dashes.
+ */
 export function look(variant) {
   return {
     color: css("s" + (variant % COLOURS)),
@@ -27,7 +30,7 @@ export function variants() {
 }
 
 let known;
-/** What the file says of the whole page; `null` where it says nothing. */
+/** Returns the file's data about the whole page, or `null` if it has none. */
 export function pageData() {
   if (known === undefined) { known = JSON.parse((document.getElementById("page-data") || { textContent: "null" }).textContent); }
   return known;
@@ -45,7 +48,7 @@ export function exact(value) {
   return value.toLocaleString("en-US", { maximumFractionDigits: digits });
 }
 
-/** Short, for the marks of an axis. */
+/** A number as short text, for the marks of an axis. */
 export function short(value) {
   const size = Math.abs(value);
   if (size >= 1e6) { return trimmed(value / 1e6) + "M"; }
@@ -61,7 +64,7 @@ export function ratioText(value) {
   return value === null ? "–" : value >= 9.995 ? String(Number(value.toPrecision(4))) : value >= 0.1 ? value.toFixed(2) : String(Number(value.toPrecision(3)));
 }
 
-/** `> 3.10` of a value that is only a bound. */
+/** Puts the sign before a value that is only a bound: `> 3.10`. */
 export const signed = (sign, text) => sign ? `${sign} ${text}` : text;
 
 /** Options that every chart has. */
@@ -93,7 +96,7 @@ export function valueAxis(name, more) {
   };
 }
 
-/** A logarithmic axis from a power of ten to another, or within one decade as narrow as its values. */
+/** A logarithmic axis that ends 15 % beyond the lowest and the highest value. */
 export function logAxis(name, values, more) {
   const known = values.filter((value) => value > 0);
   if (!known.length) { return valueAxis(name, more); }
@@ -107,7 +110,7 @@ export function logAxis(name, values, more) {
   };
 }
 
-/** 1, 2 and 5 times powers of ten, fewer where there are many of them. */
+/** Returns marks for a logarithmic axis, with as few in each decade as give at least four. */
 export function niceMarks(low, high) {
   const marks = (steps) => {
     const found = [];
@@ -131,7 +134,7 @@ export function nameAxis(names, width, more) {
   };
 }
 
-/** Lines of at most this width, broken after a sign where there is one. */
+/** Breaks a name into lines of at most this width, after a punctuation mark if possible. */
 export function wrapped(name, width) {
   const columns = Math.max(6, Math.floor(width / LETTER)), lines = [];
   let rest = name;
@@ -144,7 +147,10 @@ export function wrapped(name, width) {
   return [...lines, rest].join("\n");
 }
 
-/** Room that the longest of these names needs, at most this part of the width. */
+/**
+ * Width in pixels for the longest of these names, but at most `most` times `width` or 90 pixels,
+ * whichever is larger.
+ */
 export function nameRoom(names, width, most = 0.42) {
   const letters = Math.max(0, ...names.map((name) => name.length));
   return Math.min(letters * LETTER + 8, Math.max(90, width * most));

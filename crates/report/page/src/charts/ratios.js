@@ -2,7 +2,10 @@
 // labelled.
 import { common, css, escaped, look, nameAxis, nameRoom, ratioText, signed, tipLine, valueAxis, wrapped } from "./look.js";
 
-/** How far the axis reaches from 1, as a logarithm: most ratios with their intervals, and not the few that lie far off. */
+/**
+ * How far the axis reaches from 1, as a logarithm. It includes most ratios with their intervals,
+ * but not a few that are far away.
+ */
 function reach(points, margin) {
   const sizes = points.map((point) => Math.abs(Math.log(point.value))).sort((a, b) => a - b);
   const typical = sizes[Math.floor(0.75 * (sizes.length - 1))] || 0;
@@ -50,11 +53,12 @@ function drawPoint(api, point, at, bound) {
     },
   });
   if (!isFar && point.sign) {
-    // A bound points to where the true ratio is. If that may be on both sides, it points to both.
+    // A bound points to the side on which the true ratio lies. If that may be either side, it
+    // points to both.
     const end = x(point.value), tips = { ">": [0, 8], "<": [8, 0] }[point.sign] || [6, 6];
     const points = [[end - tips[0], y], [end, y - 5], [end + tips[1], y], [end, y + 5]];
     children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
-    // The label stands on the side that has room.
+    // The label is on the side that has room.
     const side = log > 0 ? -1 : 1;
     label(signed(point.sign, ratioText(point.value)), end + side * 12, side);
   } else if (isFar) {

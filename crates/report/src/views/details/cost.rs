@@ -1,4 +1,4 @@
-//! Tables of what an operation cost. One table shows the causes of each ratio, and sentences name
+//! Tables of the cost per operation. One table shows the causes of each ratio, and sentences name
 //! them too. Another table shows who used the CPU and the IO. Two more show whether a run's CPU
 //! figures can be trusted: how much of the host's time the measured parts explain, and how near the
 //! client came to the rate that it can reach.

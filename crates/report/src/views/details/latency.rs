@@ -45,8 +45,9 @@ fn buckets(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// Makes the table of how open loops kept their schedules: asked and reached rate, what waited, and
-/// how late the client itself was. It has no rows for steps with closed loops.
+/// Makes the table of how open loops kept their schedules: planned and reached rate, longest
+/// backlog, dropped operations, and how late the client itself was. It has no rows for steps with
+/// closed loops.
 pub(in crate::views) fn schedule(step: &StepFindings) -> Table {
     of_runs(step, table("schedule"), |run| {
         let with_schedule = run.kinds.iter().filter_map(|kind| Some((kind, kind.schedule.as_ref()?)));
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_shows_what_was_asked_what_waited_and_how_late_the_client_was() {
+    fn a_schedule_shows_the_planned_rate_the_backlog_and_how_late_the_client_was() {
         let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(schedule(&step).rows.len(), 0, "closed loops have none");
         let lag = Latency { count: 900, p50_us: 41, p99_us: 1_230, ..Latency::default() };

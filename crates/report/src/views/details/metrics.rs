@@ -49,7 +49,7 @@ fn grid(step: &StepFindings, group: &MetricGroup, mut table: Table, is_shown: fn
     })
 }
 
-/// Says what a geometric mean over the blocks becomes where a block has a 0.
+/// Explains the geometric mean over blocks of which one has a 0.
 pub(crate) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
 
 /// Makes the table of a group's ratios, without metrics that no variant has. It is `None` for a

@@ -1,5 +1,5 @@
-//! Tables of what was sent to the servers and how they executed it: operations, statements,
-//! look-ups, plans.
+//! Tables of the statements that were sent to the servers, and of their execution: operations,
+//! statements, look-ups, plans.
 
 use dbdyno_analyse::{ExecutedPlan, StatementResult, StepFindings, unique};
 

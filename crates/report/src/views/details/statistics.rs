@@ -1,5 +1,5 @@
-//! Tables of what repetitions show: verdicts with their intervals, steadiness within a run, single
-//! executions, and a step's headline rate by variant over all blocks and block by block.
+//! Tables of figures from repetitions: verdicts with their intervals, steadiness within a run,
+//! single executions, and a step's headline rate by variant over all blocks and block by block.
 
 use dbdyno_analyse::{Bound, Inference, Paired, Steadiness, StepFindings, Validity, VariantStep, p_text};
 
