@@ -1,9 +1,9 @@
-//! Keeps the files that dbdyno has for itself. A file next to records is written either whole or
-//! not at all. Small JSON files in the user's cache and state folders have contents that can be
+//! Manages files that dbdyno keeps for its own use. A file next to records is written either whole
+//! or not at all. Small JSON files in the user's cache and state folders have contents that can be
 //! obtained again, so a damaged file or one of another version counts as absent.
 //!
-//! What killed runs have left is removed where that is safe. What the user may still want is only
-//! named.
+//! Files of killed runs are removed where that is safe. Files that the user may still want are only
+//! reported.
 
 use std::fs;
 use std::io::{self, Write};
@@ -125,9 +125,9 @@ pub(crate) fn remove_stale() {
     }
 }
 
-/// Names the data that killed runs below `runs` have left there or in `data_dir`. They are not
-/// removed, because such a run can go on with them. It also names folders of runs that were killed
-/// before they began.
+/// Reports data that killed runs below `runs` have left there or in `data_dir`. They are not
+/// removed, because such a run can go on with them. It also reports folders of runs that were
+/// killed before they began.
 pub(crate) fn name_stale(runs: &Path, data_dir: Option<&Path>) {
     for (folder, data) in not_begun(runs, data_dir) {
         let folders: Vec<String> =

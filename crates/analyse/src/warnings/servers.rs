@@ -98,7 +98,8 @@ pub(crate) fn uncounted_syncs_warning(run: &Run) -> Option<Warning> {
 }
 
 /// Why the server was not quiet when its time to settle was over, from the `details` of a cell's
-/// `work` event. `None` when the server was quiet, and for work that does not wait for it to be.
+/// `work` event. `None` when the server was quiet, and for work that does not wait for a quiet
+/// server.
 pub fn restless(details: &Map<String, Value>) -> Option<Warning> {
     let settling = settling(details).filter(|settling| !settling.quiet)?;
     let last = settling.samples.last();
@@ -135,8 +136,8 @@ pub(crate) fn settling_warnings(run: &Run) -> Vec<Warning> {
     by_variant.into_values().filter_map(warning).collect()
 }
 
-/// One warning per variant and step that should have been cold and read nothing from storage, with
-/// the blocks in which it did.
+/// One warning per variant and step that should have been cold but read nothing from storage. It
+/// lists the blocks in which this happened.
 pub(crate) fn cold_warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let mut found = Vec::new();
     for workload in workloads {
@@ -198,7 +199,7 @@ fn repeated_queries(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> b
 }
 
 /// How many times faster a query's repetitions were than its first execution, for the query with
-/// the largest factor; `None` where no query reaches [`TIMES_FASTER`].
+/// the largest factor. It is `None` where no query reaches [`TIMES_FASTER`].
 fn times_faster(executions: &[Execution]) -> Option<f64> {
     let mut by_query: BTreeMap<(u32, &str), Vec<&Execution>> = BTreeMap::new();
     for execution in executions.iter().filter(|execution| !execution.cut_off) {

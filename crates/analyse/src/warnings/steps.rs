@@ -17,9 +17,9 @@ use crate::model::{
     Code, StepFindings, TooFewOperations, Validity, VariantShare, Verdict, Warning, WorkloadFindings,
 };
 
-/// One reason, or several that are like it, with the runs that have it.
+/// Reasons that are alike, and the runs that have them.
 struct SharedCause<'a> {
-    /// The reasons as the first run has them, in the order of steps.
+    /// The reasons in the words of the first run that has them.
     reasons: Vec<&'a Warning>,
     place: String,
     runs: usize,
@@ -54,8 +54,7 @@ pub(crate) fn invalid_run_warnings(workloads: &[WorkloadFindings]) -> Vec<Warnin
     shared.iter().map(|reason| reason.warning(all)).collect()
 }
 
-/// The reasons of one run, grouped by likeness. Reasons that differ only in their table or client
-/// are one.
+/// Groups the reasons of one run. Reasons that differ only in their table or client are alike.
 fn alike(reasons: &[Warning]) -> Vec<Vec<&Warning>> {
     let mut alike: Vec<Vec<&Warning>> = Vec::new();
     for reason in reasons {
@@ -85,7 +84,7 @@ impl SharedCause<'_> {
     }
 }
 
-/// One warning for all runs with too few operations for a verdict. It names the worst.
+/// One warning for all runs with too few operations for a verdict. It names the worst run.
 pub(crate) fn short_step_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short: Vec<_> = runs.filter_map(|found| Some((found.run.too_few?, found))).collect();
@@ -141,8 +140,8 @@ fn empty_share(found: &RunOfStep<'_>) -> Option<f64> {
     (count > 0).then(|| empty as f64 / count as f64)
 }
 
-/// Whether a statement counts as a write. In scripts, statements are counted under names for what
-/// they did, and not for what they are.
+/// Whether a statement counts as a write. A script's statement that should change rows is counted
+/// as `write`, or as `unchanged` where it changed none.
 fn is_write(statement: &str) -> bool {
     const OF_SCRIPTS: [&str; 2] = ["write", "unchanged"];
     let class = StatementClass::of(statement);

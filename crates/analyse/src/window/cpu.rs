@@ -1,13 +1,13 @@
 //! Computes CPU times in a step's window:
 //!
-//! * what other programs took on the CPUs that server and client may use,
-//! * how long the load client's threads ran or waited for a CPU,
-//! * what a busy-polling client spent on polls that found no answer,
-//! * what each of several client hosts measured of its own.
+//! * the time that other programs took on the CPUs that server and client may use,
+//! * the time that the load client's threads ran or waited for a CPU,
+//! * the time that a busy-polling client spent on polls that found no answer,
+//! * the CPU time that each of several client hosts measured for itself.
 //!
 //! A load thread serves its connections one after the other. While it is on a CPU, or waits for
-//! one, an answer that arrives waits for the thread, and its time is not the server's. Polls that
-//! find no answer are not work, so figures for client CPU leave them out.
+//! one, an answer that arrives waits for the thread, and this wait is not the server's time. Polls
+//! that find no answer are not work, so figures for client CPU leave them out.
 
 use dbdyno_record::{ClientHost, StepEvent};
 
@@ -33,14 +33,14 @@ pub(crate) struct CpuShares {
     pub(crate) foreign_us: f64,
     /// CPU time of server and client.
     pub(crate) own_us: f64,
-    /// CPU time that the CPUs of server or client could have given, whichever of the two has fewer
-    /// CPUs.
+    /// CPU time that was available on the server's CPUs or on the client's, whichever are fewer.
     pub(crate) capacity_us: f64,
 }
 
 impl CpuShares {
-    /// Share of the CPU time that server or client could have had and that others took, at most 1.
-    /// Where the two have CPUs of their own, others may have been on those of one of them.
+    /// Foreign CPU time as a share of `capacity_us`, at most 1. Where server and client have
+    /// separate CPUs, the share is the worst case: all foreign programs may have run on the CPUs of
+    /// the side that has fewer.
     pub(crate) fn foreign_share(self) -> f64 {
         if self.capacity_us > 0.0 { (self.foreign_us / self.capacity_us).min(1.0) } else { 0.0 }
     }
@@ -74,14 +74,13 @@ pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     Some(CpuShares { foreign_us, own_us, capacity_us })
 }
 
-/// Highest share of `busy_us` that may belong to no process without a reason, given how the host
-/// counts.
+/// Highest share of `busy_us` that errors of measurement alone may leave without a process.
 pub(crate) fn bound_share(busy_us: f64) -> f64 {
     BOUND + STANDARD_ERRORS / (busy_us / TICK_US).max(1.0).sqrt()
 }
 
-/// Time that belongs to no known process, where it is more than measuring errors explain; otherwise
-/// 0.
+/// Time that belongs to no known process, where it is more than errors of measurement explain, and
+/// otherwise 0.
 fn unexplained(rest_us: f64, busy_us: f64) -> f64 {
     if rest_us > bound_share(busy_us) * busy_us { rest_us } else { 0.0 }
 }
@@ -124,15 +123,15 @@ impl HostTimes {
         self.rest_us().clamp(0.0, self.interrupts_us)
     }
 
-    /// Foreign CPU time where all CPUs are ours: other processes, and what belongs to none that is
-    /// seen.
+    /// Foreign CPU time where all CPUs are ours. It is the time of other processes, and the time
+    /// that belongs to no process that was sampled.
     fn foreign_us(&self, own_us: f64) -> f64 {
         let others_us = self.processes_us - own_us - UNSEEN_US;
         others_us.max(0.0) + unexplained(self.rest_us() - self.lone_interrupts_us(), self.busy_us)
     }
 
     /// Foreign CPU time where only some CPUs are ours. It is not known which process ran on these,
-    /// so it is all time but that of server, client, kernel threads and interrupts.
+    /// so it is all time except that of server, client, kernel threads and interrupts.
     fn foreign_us_on(&self, [programs_us, interrupts_us]: [f64; 2], own_us: f64) -> f64 {
         let lone_share =
             if self.interrupts_us > 0.0 { self.lone_interrupts_us() / self.interrupts_us } else { 0.0 };

@@ -29,8 +29,8 @@ pub(crate) struct KindSummary<'a> {
     /// One entry per whole second of the window, including seconds in which nothing was done. The
     /// number is the second's, counted from the step's barrier.
     pub(crate) seconds: Vec<(u64, Second)>,
-    /// The kind scans tables again and again until a time is over, and one of its clients has scans
-    /// so long that their count per second says nothing.
+    /// Whether the kind repeats table scans for a set time and the scans of one client are so long
+    /// that their number per second means nothing.
     pub(crate) has_long_scans: bool,
     window: Span,
 }
@@ -65,8 +65,8 @@ impl<'a> KindSummary<'a> {
         }
     }
 
-    /// Operations that failed or were dropped in the window. For a step that did not come to a
-    /// window it is all that went wrong, because a reader of that step looks for it.
+    /// Operations that failed or were dropped in the window. For a step without a common window the
+    /// tally covers the whole step, so that the report can show why it failed.
     pub(crate) fn wrong(&self) -> Tally {
         if self.window.seconds() > 0.0 { self.answered } else { self.intervals.sum(Span::ALWAYS) }
     }
@@ -149,7 +149,7 @@ impl<'a> Intervals<'a> {
     }
 }
 
-/// What the operations of one kind did in a span.
+/// Sums over the operations of one kind in a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tally {
     /// Operations done, prorated where an interval straddles the span's edge.

@@ -1,5 +1,5 @@
-//! What a step did in its common window: operations, counters, CPU. [`WindowSummary`] reads the
-//! records once, and all figures of the step are formulas over its values.
+//! Summarizes a step's common window: its operations, counters and CPU times. [`WindowSummary`]
+//! reads the records once, and all figures of the step are formulas over its values.
 
 pub(crate) mod counters;
 pub(crate) mod cpu;
@@ -74,7 +74,7 @@ pub(crate) struct WindowSummary<'a> {
     pub(crate) spec: &'a StepSpec,
     pub(crate) events: &'a [StepEvent],
     pub(crate) counters: &'a Counters,
-    /// The common window. Its length is zero for a step that did not come to one.
+    /// The common window. Its length is zero for a step without one.
     pub(crate) window: Span,
     pub(crate) hosting: Hosting,
     /// Number of the host's CPUs.
@@ -140,14 +140,14 @@ impl<'a> WindowSummary<'a> {
         self.kinds.iter().find(|kind| kind.spec.class == OperationClass::Insert)
     }
 
-    /// `figure`, unless the step did not come to a common window. The figure is unknown then, and
-    /// not 0.
+    /// Returns `figure`, or `None` for a step without a common window, because its figures are
+    /// unknown and not 0.
     pub(crate) fn in_window(&self, figure: f64) -> Option<f64> {
         (self.window.seconds() > 0.0).then_some(figure)
     }
 
-    /// Whether single seconds of the headline kind say something. They do where the step is not one
-    /// piece of work and has no long scans.
+    /// Whether single seconds of the headline kind have meaningful rates. They have none where
+    /// answers are sparse or scans are long.
     pub(crate) fn has_telling_seconds(&self) -> bool {
         !self.is_too_sparse && !self.headline().is_some_and(|kind| kind.has_long_scans)
     }
@@ -160,9 +160,10 @@ impl<'a> WindowSummary<'a> {
         }
     }
 
-    /// Why a rate that a window cut off decides nothing. `None` for steps that end by a count:
-    /// their figure is the time, however few operations they have. `None` also where nothing was
-    /// answered, because there is no rate then.
+    /// Returns how many operations a timed window has and how many a verdict needs, where it has
+    /// too few. It is `None` for steps that end by a count, because their figure is the time,
+    /// however few operations they have. It is also `None` where nothing was answered, because
+    /// there is no rate then.
     pub(crate) fn too_few(&self) -> Option<TooFewOperations> {
         let kind = self.headline()?;
         let is_rate = matches!(kind.unit, Unit::Operations | Unit::Rows);
@@ -299,8 +300,8 @@ mod tests {
     const SECOND: u64 = 1_000_000;
     const ROWS: u64 = 1_000_000;
 
-    /// Rows per second that so many connections seem to scan in a window, where each scan takes
-    /// `scan_us` microseconds.
+    /// Rows per second that this number of connections appears to scan in a window, where each scan
+    /// takes `scan_us` microseconds.
     fn rows_per_second(connections: usize, scan_us: u64, window: (u64, u64)) -> f64 {
         rate(&scan_step(&vec![(scan_us, ROWS); connections], window), "scan")
     }
@@ -414,8 +415,8 @@ mod tests {
 
     #[test]
     fn seconds_in_which_a_client_had_done_its_share_are_the_tail() {
-        // Client 1 ended somewhere in second 2. In the window's second 4 no one was at work, except
-        // for what the step waits for.
+        // Client 1 ended somewhere in second 2. In second 4 of the window neither client was at
+        // work, because the step waited for something else before it ended.
         let mut step = counted(&[&[20, 20, 20, 0, 0], &[15, 15, 15, 15, 0]], 5_000_000);
         let found = summary(&step);
         assert_eq!((found.tail_from, found.all_at_work()), (Some(2), Span::new(0, 2_000_000)));

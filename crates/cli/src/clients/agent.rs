@@ -37,7 +37,7 @@ use crate::{host, limits, terminal};
 
 /// Time after which an agent ends when no conductor has connected.
 const CONDUCTOR_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest time for one TLS handshake. It is short, so that connections of other programs do not
+/// Longest time for one TLS handshake. It is short, so that connections from other programs do not
 /// keep the conductor out.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Highest number of handshakes at the same time.
@@ -130,7 +130,7 @@ struct Agent {
 struct Running {
     commands: mpsc::Sender<StepCommand<Instant>>,
     warmup: Duration,
-    /// The readings at the beginning and at the end of the measured time.
+    /// Readings of the usage at the beginning and at the end of the measured time.
     usage: Arc<Mutex<[Option<Usage>; 2]>>,
 }
 
@@ -242,7 +242,7 @@ pub(super) fn unix_us() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// How the names of load threads begin.
+/// Prefix of the names of load threads.
 const LOAD_THREAD: &str = "load-";
 
 /// What the agent's process used between two readings.
@@ -254,7 +254,7 @@ pub(super) struct Used {
     pub(super) busiest_cpu_us: u64,
     /// Time that the same thread was ready to run and waited for a CPU.
     pub(super) busiest_run_delay_us: u64,
-    /// Throttling of the control group that was throttled longest.
+    /// Throttling of the control group whose throttled time is longest.
     pub(super) throttled: Throttled,
 }
 
@@ -263,8 +263,8 @@ pub(super) struct Used {
 pub(super) struct Usage {
     at: Instant,
     cpu: Duration,
-    /// By thread id: the nanoseconds that a load thread was on a CPU, and those that it waited for
-    /// one.
+    /// For each load thread, by thread id, the nanoseconds that it ran on a CPU and the nanoseconds
+    /// that it waited for one.
     threads: BTreeMap<String, [u64; 2]>,
     /// Throttling of each control group, the innermost first.
     throttled: Vec<Throttled>,

@@ -30,11 +30,11 @@ use crate::clients::agent::{Used, unix_us};
 use crate::exit::{BoxedError, ExitError};
 use crate::host;
 
-/// Longest time that an agent takes for a handshake.
+/// Longest wait for the TLS handshake with an agent.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time without a message after which an agent counts as lost. It sends one each second.
 const SILENCE: Duration = Duration::from_secs(20);
-/// Time after which a conductor sends a sign of life when it has nothing else to send.
+/// Time after which the conductor sends a ping when it has nothing else to send.
 const PULSE: Duration = Duration::from_secs(10);
 
 /// Messages of an agent that do not come from a load thread.
@@ -47,7 +47,7 @@ pub(super) enum AgentAnswer {
     },
     Pong(AgentClock),
     Done(Used),
-    /// Nothing more will come of the step or of the agent, for this reason.
+    /// The agent or its part of the step is lost, for this reason.
     Lost(String),
 }
 
@@ -73,8 +73,8 @@ pub(super) struct AgentLink {
 }
 
 impl AgentLink {
-    /// Connects to the agent that listens at `port` of its host, and sends it what comes through
-    /// `orders`. The connection ends when `orders` has no sender left.
+    /// Connects to the agent that listens at `port` of its host, and forwards `orders` to it. The
+    /// connection ends when `orders` has no sender left.
     pub(super) fn attend(
         self,
         port: u16,
@@ -187,7 +187,8 @@ pub(crate) struct AgentTask {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) sets_autocommit: bool,
-    /// What the server lacks, by the names that [`dbdyno_db::Capabilities::do_without`] knows.
+    /// The capabilities that the server lacks, by the names that
+    /// [`dbdyno_db::Capabilities::do_without`] knows.
     pub(crate) missing: Vec<String>,
     /// Seed of the step's random numbers.
     pub(crate) draws: u64,
@@ -216,7 +217,8 @@ pub(super) enum FromAgent {
     Alive,
 }
 
-/// What one side shows and whom it trusts, in PEM. An agent reads it from its standard input.
+/// The certificate and key of one side, and the authority that it trusts, in PEM. An agent reads
+/// them from its standard input.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Credentials {
     authorities: String,

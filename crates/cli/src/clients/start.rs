@@ -22,16 +22,16 @@ use crate::clients::link::Credentials;
 use crate::engines::{Gang, gang, shared_program};
 use crate::exit::ExitError;
 
-/// Beginnings of the names of variables that the plan's command gets in addition to those that all
-/// programs get. They tell where ssh finds its agent, and what `srun` knows of its allocation. No
-/// password is among them.
+/// Prefixes of the environment variables that the plan's command gets in addition to those that all
+/// programs get. ssh needs them to find its agent, and `srun` to find its allocation. They hold no
+/// passwords.
 const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
 /// Longest time in which an engine provides hosts or says that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Returns the client hosts of a plan, and the process that reserves those of an engine. The hosts
-/// become free when that process is dropped, or when this process ends. The engine's messages go to
-/// `log`.
+/// Returns the client hosts of a plan and, where an engine provides them, the process that reserves
+/// them. The hosts become free when that process is dropped, or when this process ends. The
+/// engine's messages go to `log`.
 pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Process>), ExitError> {
     match (&clients.hosts, &clients.on) {
         (ClientNames::Number(hosts), Some(on)) => {

@@ -1,4 +1,5 @@
-//! `dbdyno history` shows many runs of one plan in order, and where a rate changed its level.
+//! `dbdyno history` shows the runs of one plan in the order of their start, and the runs at which a
+//! rate changed its level.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
         None if !args.anyway => of_one_plan(&runs)?,
         None => {}
     }
-    // The order follows the measurements' times, however the shell has sorted the names.
+    // Runs are ordered by their start, because the shell sorts by name.
     runs.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
     let mut measured: Vec<RunValues> = Vec::new();
     let values = |run: &Run| Run::open(&run.dir).map(|run| RunValues::of(&run));
@@ -102,7 +103,7 @@ fn read<T>(
     }
 }
 
-/// Names in one warning what could not be read.
+/// Lists in one warning the folders that could not be read.
 fn warn_of(left_out: &mut Vec<(PathBuf, Error)>) {
     match &std::mem::take(left_out)[..] {
         [] => {}

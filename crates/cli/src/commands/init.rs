@@ -113,7 +113,7 @@ fn like(default: &Value, answer: &str) -> Value {
     }
 }
 
-/// Writes the plan with comments on what a reader needs to know.
+/// Writes the plan as TOML with explanatory comments.
 fn text(file: &Path, plan: &Table) -> Result<String, ExitError> {
     let resolved = resolved(plan)?;
     let file = file.display();

@@ -1,4 +1,4 @@
-//! `dbdyno` alone shows in a dozen lines what can be done. `dbdyno man` writes manual pages, and
+//! `dbdyno` alone prints an overview of a dozen lines. `dbdyno man` writes manual pages, and
 //! `dbdyno completions` writes completions for a shell. Both come from the texts of the command
 //! line.
 

@@ -84,7 +84,7 @@ fn asked_format(args: &ReportArgs) -> Option<&str> {
     args.format.as_deref().or_else(|| is_parquet().then_some(PARQUET))
 }
 
-/// Reads the runs, joins them to one, and drops the variants that were not asked for.
+/// Reads the runs, joins them into one, and drops the variants that were not requested.
 pub(super) fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), ExitError> {
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
     let first =
@@ -123,7 +123,7 @@ pub(super) fn directory(asked: &Path) -> Result<PathBuf, ExitError> {
     })
 }
 
-/// Returns the part of the report that was asked for, which is the summary by default.
+/// Returns the requested part of the report, which is the summary by default.
 fn part(args: &ReportArgs) -> ReportPart {
     match &args.section {
         Some(part) => *part,

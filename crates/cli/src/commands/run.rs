@@ -47,7 +47,7 @@ pub(super) struct ReadyRun {
     pub(super) manifest: Manifest,
     /// Cells that have not run yet.
     pub(super) cells: Vec<CellId>,
-    /// How the other cells ended.
+    /// Counts of how the other cells ended.
     pub(super) before: RunTally,
     pub(super) clock: RunClock,
     pub(super) advisory_locks: AdvisoryLocks,

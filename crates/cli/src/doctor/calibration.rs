@@ -31,7 +31,7 @@ use crate::{files, host, limits, signals};
 
 /// Share of its time from which a load thread, or the server on its CPUs, counts as the limit.
 const FULL: f64 = 0.90;
-/// Shortest time that each number of connections is measured.
+/// Shortest time for which each number of connections is measured.
 const MIN_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
@@ -179,7 +179,7 @@ fn client_rate(driver: &str, run: &StepRun, server_cpus: usize) -> Option<Client
     })
 }
 
-/// Decides what was the limit. A client without idle time was the limit, however busy the server
+/// Decides what limited the rate. A client without idle time was the limit, however busy the server
 /// was.
 fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> LimitedBy {
     match (busiest_load_thread_share, server_share) {
@@ -266,8 +266,8 @@ pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
     }
 }
 
-/// Returns all that is stored. A file that cannot be read or understood counts as empty, because a
-/// calibration can be repeated.
+/// Returns all stored calibrations. A file that cannot be read or understood counts as empty,
+/// because a calibration can be repeated.
 pub(crate) fn load(path: &Path) -> Vec<ClientCalibration> {
     files::load_cache(path, FORMAT)
 }

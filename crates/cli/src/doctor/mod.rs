@@ -2,8 +2,8 @@
 //! can reach on it.
 //!
 //! A finding is one line of the fitness list: what was found, a verdict for measuring, and what to
-//! do about it. The checks are in one file per topic. Each check judges only from what it is given,
-//! and files come from [`HostFiles`].
+//! do about it. The checks are in one file per topic. Each check judges only from its arguments,
+//! and reads files only through [`HostFiles`].
 
 pub(crate) mod calibration;
 mod cpu;
@@ -181,7 +181,7 @@ pub(crate) fn busy() -> Option<String> {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Good,
-    /// Figures may be worse, or vary more, than they need.
+    /// Figures may be worse, or vary more, than necessary.
     Note,
     /// Measuring makes no sense before this is changed.
     Bad,
@@ -239,7 +239,8 @@ pub(crate) fn findings_table(findings: &[Finding]) -> Table {
     table
 }
 
-/// Writes what is not good in one sentence for the record of a run. It is `None` when all is good.
+/// Writes the findings that are not good in one sentence, for the record of a run. It is `None`
+/// when all are good.
 pub(crate) fn doubts(findings: &[Finding]) -> Option<String> {
     let doubtful = findings.iter().filter(|finding| finding.verdict != Verdict::Good);
     let reported: Vec<String> =

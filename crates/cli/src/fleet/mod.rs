@@ -60,7 +60,7 @@ struct Machine {
     /// Whether the machine lacks files that the run needs. They are then sent to it.
     lacks_files: bool,
     is_known: bool,
-    /// Whether the machine is of another class than the first one and gets no block.
+    /// Whether the machine gets no block because its class differs from the first machine's.
     is_refused: bool,
 }
 
@@ -115,8 +115,8 @@ impl Fleet<'_> {
         Ok(tally)
     }
 
-    /// Removes the data that killed tasks have left. Slurm kills the tasks of an interrupted run.
-    /// All tasks have ended when this is called.
+    /// Removes data that killed tasks have left behind. Slurm kills the tasks of an interrupted
+    /// run. All tasks have ended when this is called.
     fn remove_data(&self) {
         let tasks = std::fs::read_dir(self.writer.dir().join(FOLDER)).into_iter().flatten().flatten();
         for task in tasks.filter(|_| !self.plan.host.keep_data) {

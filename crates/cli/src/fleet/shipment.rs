@@ -1,4 +1,4 @@
-//! Sends files to machines that lack those of a run. They travel over the standard input and output
+//! Sends a run's files to machines that lack them. They travel over the standard input and output
 //! of tasks, once to each machine, which keeps them by the hash of their content.
 
 use std::collections::BTreeSet;
@@ -20,8 +20,8 @@ use crate::engines::{ask_to_end, running_program, this_program};
 use crate::exit::ExitError;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
-/// Longest wait for a machine's answer whether it has the files. One that does not answer is sent
-/// them.
+/// Longest wait for a machine to report whether it has the files. A machine that does not answer
+/// gets the files.
 const PROBE: Duration = Duration::from_secs(60);
 
 /// Shell command that tests whether a machine has all files that its arguments name.
@@ -36,7 +36,7 @@ const PROGRAM: &str = include_str!("shipped.sh");
 /// Names in a run directory that no task needs.
 const LEFT_OUT: [&str; 5] = ["cells", "aside", "data", "clients", FOLDER];
 
-/// What a run's tasks need, in addition to the run's own files.
+/// Archives that a run's tasks need in addition to the run's own files.
 pub(super) struct Shipment(Vec<Archive>);
 
 /// Files packed by tar. Equal files always give the same bytes.
@@ -115,7 +115,8 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
         let _ = io::copy(output, &mut records);
     }
     let status = tar.wait()?;
-    // tar takes an end between two files for the end of the archive, so the last entry is checked.
+    // tar does not notice an archive that was cut off between two files, so the last entry is
+    // checked.
     let taken = match status.success() && partial.join(END).exists() {
         true => std::fs::rename(partial.join(name), folder.join(name)),
         false => Err(io::Error::other(format!("its records have not arrived whole: tar: {status}"))),
@@ -397,7 +398,7 @@ mod tests {
         let other = "0".repeat(64);
         shipment.0[1].hash.clone_from(&other);
         let (mut child, courier) = start(&Arc::new(shipment), desk.path(), "a");
-        // The courier may or may not have noticed that the machine takes no more.
+        // The courier may or may not have noticed that the machine has stopped reading.
         let _ = courier.join().unwrap();
         assert!(!child.wait().unwrap().success());
         let log = std::fs::read_to_string(desk.path().join("run/fleet/a.log")).unwrap();

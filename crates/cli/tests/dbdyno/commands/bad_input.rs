@@ -1,12 +1,13 @@
-//! What is wrong with a plan, a flag, a name or the machine: one clear sentence, the right exit
-//! status, nothing begun.
+//! Errors in a plan, a flag, a name or the machine. Each must give one clear sentence and the right
+//! exit status, and must leave no run behind.
 
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::Desk;
 
 const ONE_VARIANT: &str = "[[variant]]\nname = \"a\"\nserver = \"sqlite\"";
 
-/// What `dbdyno run` with these arguments says of the plan `text`; it must not have begun a run.
+/// Returns the error of `dbdyno run` with these arguments for the plan `text`. No run may have
+/// begun.
 fn refused(desk: &Desk, text: &str, arguments: &[&str]) -> String {
     desk.write("p.toml", text);
     let ended = desk.dbdyno(&[&["run", "p.toml"], arguments].concat());

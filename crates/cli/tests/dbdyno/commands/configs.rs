@@ -1,12 +1,13 @@
-//! Config intents from outside: what `dbdyno plan` shows of them, and what is wrong with them
-//! before anything runs.
+//! Tests of config intents: what `dbdyno plan` shows of them, and the errors that are found before
+//! anything runs.
 
 use std::path::Path;
 
 use crate::commands::plan;
 use crate::support::Desk;
 
-/// `dbdyno plan` with an empty servers folder: what a server can do is known from its name.
+/// Returns the output of `dbdyno plan` with an empty servers folder, where only a server's name
+/// tells what it can do.
 fn shown(desk: &Desk, variants: &str, arguments: &[&str]) -> String {
     desk.write("p.toml", &plan(variants, ""));
     let mut command = desk.command(&[&["plan", "p.toml"], arguments].concat());
@@ -103,7 +104,7 @@ fn sqlite_runs_with_the_pragmas_of_its_intents_and_its_own_win() {
     assert_eq!(info.intents["durability"], "off");
 }
 
-/// Each plan that is shipped can be rendered on the servers that it names, whether they are here or
+/// Every shipped plan can be rendered for the servers that it names, whether they are installed or
 /// not.
 #[test]
 fn every_shipped_plan_can_be_rendered() {

@@ -1,4 +1,4 @@
-//! `dbdyno history` from outside: runs of a folder in order, refusals, formats.
+//! Tests of `dbdyno history`: the order of runs, refusals and formats.
 
 use crate::commands::{plan, short_plan};
 use crate::support::Desk;
@@ -11,7 +11,7 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
     desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
     for _ in 0..2 {
         desk.dbdyno(&["run", "p.toml"]).expect_ok();
-        // The name of a run directory holds whole seconds.
+        // Names of run directories hold whole seconds, so each run needs a second of its own.
         std::thread::sleep(std::time::Duration::from_millis(1_100));
     }
     let json = desk.dbdyno(&["history", "runs", "--format", "json", "--fail-on", "slower"]);
@@ -62,7 +62,8 @@ fn the_tables_of_a_folder_hold_all_its_runs(desk: &Desk) {
     );
     std::fs::remove_dir_all(desk.path("runs/damaged")).unwrap();
     let observations = std::fs::read(desk.path("tables/observations.parquet")).unwrap();
-    // The lowest and the highest value of a column are in the file as they are.
+    // A Parquet file holds the lowest and highest value of a column uncompressed. With two runs
+    // these are both names.
     for run in desk.run_dirs() {
         let name = run.file_name().unwrap().to_str().unwrap().as_bytes().to_vec();
         assert!(observations.windows(name.len()).any(|bytes| bytes == name), "{}", run.display());

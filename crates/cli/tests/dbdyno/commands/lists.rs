@@ -1,4 +1,4 @@
-//! `dbdyno plan` and `dbdyno list`: what would run, what there is.
+//! Tests of `dbdyno plan` and `dbdyno list`.
 
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::Desk;

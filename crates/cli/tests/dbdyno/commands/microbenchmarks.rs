@@ -1,4 +1,4 @@
-//! The microbenchmarks from a plan to their reports, on SQLite.
+//! Tests of the microbenchmarks on SQLite, from the plan to the reports.
 
 use dbdyno_record::{CellEvent, Run, StepEvent};
 
@@ -15,7 +15,7 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// Names of the work between steps, with the step before it.
+/// Returns the names of the work between steps, in order.
 fn works(run: &Run) -> Vec<String> {
     let events = &run.cells[0].events;
     let name = |event: &CellEvent| match event {
@@ -99,7 +99,7 @@ fn deletes_tell_hits_from_misses_and_may_be_refilled() {
                 rows
             })
             .collect();
-        // 1500 draws from 1000 ids leave (1 - 1/1000)^1500 = 22 % of the rows.
+        // 1500 random deletes among 1000 ids leave (1 - 1/1000)^1500 = 22 % of the rows.
         assert!(hits[0].abs_diff(777) < 60, "{hits:?}");
         assert!(if refill { hits[1].abs_diff(777) < 60 } else { hits[1] < 250 }, "{hits:?}");
         assert_eq!(works(&run).iter().filter(|name| *name == "refill").count(), if refill { 2 } else { 0 });
