@@ -1,8 +1,8 @@
-//! Prepares the load of a step for every command that puts load on: a run, the agents of its client
-//! hosts, a fleet's tasks, and the command lines of other programs.
+//! Prepares the load of a step for every command that runs load: `run`, the agents of its client
+//! hosts, a fleet's tasks, `sysbench` and `pgbench`.
 //!
-//! These programs run a workload's only step outside of a plan. Its record is thrown away, because
-//! the results are printed while it runs.
+//! `sysbench` and `pgbench` run a workload's only step without a plan. Its record is thrown away,
+//! because the results are printed while it runs.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::host;
 /// Number of the random stream that spreads reconnections. No workload uses it.
 const STREAM: u32 = 0x7265_636f;
 
-/// What this process needs to put load on, whatever the workload.
+/// Settings with which this process runs load, whatever the workload.
 pub(crate) struct LoadClient<'a> {
     /// A plan's table `[load]`, or the same settings from a command line.
     pub(crate) load: &'a Load,
@@ -90,7 +90,7 @@ impl Default for ResponseTimes {
     }
 }
 
-/// What a command line says of connections.
+/// Connection settings from a command line.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     /// The same keys as in a plan's table `[load]`.

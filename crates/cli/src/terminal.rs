@@ -27,7 +27,7 @@ struct OutputSettings {
 
 static SETTINGS: OnceLock<OutputSettings> = OnceLock::new();
 
-/// Takes what the command line says of output. It is called once, before anything is printed.
+/// Takes the command line's settings for output. It is called once, before anything is printed.
 pub(crate) fn set(colour: Colour, quiet: bool) {
     let _ = SETTINGS.set(OutputSettings { colour, quiet });
 }
@@ -51,8 +51,7 @@ pub(crate) fn out_json(value: &impl Serialize) -> Result<(), ExitError> {
     out(&serde_json::to_string_pretty(value).map_err(ExitError::ours)?)
 }
 
-/// Prints what the command line itself answers with: help and version as results, mistakes as
-/// messages.
+/// Prints clap's own output: help and version as results, mistakes as messages.
 pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), ExitError> {
     if of_clap.use_stderr() {
         note(of_clap.render().to_string().trim_end());
@@ -62,7 +61,7 @@ pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), ExitError> {
     printed.map_or_else(|error| lost(&error), Ok)
 }
 
-/// Prints results, or writes them into the requested file and says where they are.
+/// Prints results, or writes them to the requested file and prints its path.
 pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(), ExitError> {
     let Some(path) = file else { return out(text) };
     std::fs::write(path, text).map_err(|error| {
@@ -118,8 +117,8 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", message(text));
 }
 
-/// Prints an error that the user can mend. It is printed whole, because it may list what can be
-/// written instead.
+/// Prints an error that the user can correct. It is printed whole, because it may list the valid
+/// values.
 pub(crate) fn mistake(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "error: {}", escaped(text, &[]));
 }
@@ -132,7 +131,7 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether there is a person who can be asked.
+/// Whether a user is at the terminal and can answer a question.
 pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !settings().quiet
 }
@@ -232,7 +231,7 @@ fn steers(character: char) -> bool {
 }
 
 /// Cuts each line of `text` to at most `most` characters. A longer line loses its middle, because
-/// its end says what to try.
+/// its end holds the advice.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.lines().all(|line| line.chars().count() <= most) {
         return Cow::Borrowed(text);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_connections_agreed_on_is_one_name_and_what_differs_is_reported_by_class() {
+    fn shared_encryption_is_named_once_and_different_encryption_by_class() {
         let cells = vec![
             connected("a", &[("insert", AES), ("query", AES)]),
             connected("b", &[("insert", AES), ("delete", AES), ("status", None)]),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_quiet_at_the_cap_is_reported_with_what_it_still_did() {
+    fn a_server_that_is_not_quiet_at_the_cap_is_reported_with_its_remaining_work() {
         insta::assert_snapshot!(shown(&restless(&details(false)).unwrap()), @r#"restless levels: [{"level":"dirty_bytes","value":120000000,"quiet_at":2600000},{"level":"device_written_bytes","value":9000000,"quiet_at":8000000}], seconds: 300.0"#);
         assert_eq!((restless(&details(true)), restless(&Map::new())), (None, None));
     }

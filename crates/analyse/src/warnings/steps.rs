@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_many_runs_share_is_reported_once_with_the_first_place() {
+    fn a_reason_that_many_runs_share_is_reported_once_with_its_first_run() {
         let of = |block: u32, variant: &str, share: u32| {
             let load = invalid(load_step(1_000), &[&format!("the client was busy in {share} % of it.")]);
             let query = match block {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_differs_from_itself_is_warned_of_and_is_no_part_of_the_family_of_the_others() {
+    fn a_control_that_differs_gives_a_warning_and_is_no_part_of_the_family_of_comparisons() {
         let findings = with_control([105_000, 94_600, 115_400, 105_100]);
         let step = &findings.workloads[0].steps[0];
         assert_eq!(step.variants[1].to_base.verdict, Some(Verdict::Faster));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn against_another_base_nothing_ran_twice() {
+    fn with_another_base_there_is_no_control() {
         let run = run_with_control([105_000, 94_600, 115_400, 105_100]);
         for base in ["b", "a~control"] {
             let choices = Choices { base: Some(base.to_owned()) };

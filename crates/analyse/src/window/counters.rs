@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sampled_has_no_change() {
+    fn counters_that_were_not_sampled_have_no_change() {
         let window = Span::new(0, 2_000_000);
         assert_eq!(change(&disk(), "disk", &["reads", "writes"], window), None);
         assert_eq!(change(&disk(), "host", &["reads"], window), None);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_back_has_no_change() {
+    fn a_counter_that_fell_has_no_change() {
         let restarted = series("status", &["Queries"], &[(0, vec![500]), (1_000_000, vec![3])]);
         assert_eq!(change(&restarted, "status", &["Queries"], Span::new(0, 1_000_000)), None);
         let samples = [(0, vec![500]), (1_000_000, vec![3]), (2_000_000, vec![900])];
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_uptime_begins_again_was_restarted_however_much_it_counted_since() {
+    fn a_server_whose_uptime_fell_was_restarted_even_if_its_counters_rose() {
         let samples = [(0, vec![50, 100]), (1_000_000, vec![51, 200]), (2_000_000, vec![1, 900])];
         let counters = series(STATUS, &["Uptime", "Queries"], &samples);
         let until = |to_us| change(&counters, STATUS, &["Queries"], Span::new(0, to_us));

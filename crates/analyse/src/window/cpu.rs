@@ -58,7 +58,7 @@ pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
         Hosting::Embedded | Hosting::Nothing => 0.0,
         Hosting::External => return None,
     };
-    let hosts_here_us = here_us_per_second(step.events) * over.seconds();
+    let hosts_here_us = local_hosts_us_per_second(step.events) * over.seconds();
     let own_us = server_us + value("client", &["cpu_us"])? + hosts_here_us;
     let host = HostTimes {
         busy_us: value("host", &HOST_BUSY)?,
@@ -239,7 +239,7 @@ pub(crate) fn client_hosts_us_per_second(events: &[StepEvent]) -> Option<f64> {
 }
 
 /// CPU per second, in microseconds, of those client hosts that are this machine.
-fn here_us_per_second(events: &[StepEvent]) -> f64 {
+fn local_hosts_us_per_second(events: &[StepEvent]) -> f64 {
     client_hosts(events).filter(|host| host.is_here).filter_map(host_us_per_second).sum()
 }
 
@@ -287,13 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_are_neither_server_nor_client_are_foreign_beyond_what_ticks_can_tell() {
+    fn processes_that_are_neither_server_nor_client_are_foreign_beyond_the_error_of_ticks() {
         assert_eq!(foreign_us(20_000, 0), 0.0);
         assert_eq!(foreign_us(1_030_000, 0), 1_000_000.0);
     }
 
     #[test]
-    fn their_share_is_of_what_the_cpus_could_give_and_not_of_what_was_used() {
+    fn the_foreign_share_is_of_the_available_cpu_time_and_not_of_the_used() {
         let found = shares(&counters(1_030_000, 0), Hosting::Process, &[]).unwrap();
         // Four CPUs could give 10 s in 2.5 s. Others took 1 s of it; server and client used 3 s.
         close(found.foreign_share(), 0.1, 1e-12);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_counts_beyond_all_processes_is_foreign_where_it_is_more_than_chance() {
+    fn busy_time_beyond_all_processes_is_foreign_where_it_is_more_than_chance() {
         assert_eq!(foreign_us(0, 500_000), 0.0);
         assert_eq!(foreign_us(0, 1_500_000), 1_500_000.0);
     }
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn of_some_cpus_only_what_ran_there_counts() {
+    fn where_only_some_cpus_are_ours_only_work_on_these_counts() {
         let mut counters = counters(2_000_000, 0);
         let host = &counters["host"];
         let mut header = host.header.clone();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_that_had_most_to_do_decides_and_waiting_counts() {
+    fn the_busiest_thread_decides_and_its_waits_count() {
         let end = vec![3_250_000, 1_500_000, 1_500_000, 250_000, 1_750_000, 1_250_000];
         let busiest = busiest_of(Hosting::Process, end).unwrap();
         assert_eq!((busiest.on_cpu, busiest.waiting), (0.7, 0.5)); // 1.75 s and 1.25 s of 2.5 s
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_polls_in_vain_has_nothing_to_do() {
+    fn polls_that_found_nothing_are_not_work() {
         let keys = ["load-0.cpu_us", "load-0.run_delay_us", "load-0.polled_us"];
         let counters = series("load", &keys, &[(0, vec![0; 3]), (2_500_000, vec![2_500_000, 0, 1_875_000])]);
         let found = busiest_thread(&summary(&with_counters(&counters)));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_after_the_end_of_a_thread_do_not_dilute_what_it_did() {
+    fn samples_after_the_end_of_a_thread_do_not_dilute_its_share() {
         let keys = &KEYS[2..4];
         let samples =
             [(0, vec![0; 2]), (1_000_000, vec![800_000, 150_000]), (2_500_000, vec![800_000, 150_000])];
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_polled_in_vain_is_in_no_figure_but_its_own() {
+    fn polls_that_found_nothing_count_in_no_other_figure() {
         of(Some(1_500_000), |step| {
             let cost = cost(step, None);
             assert_eq!((cost.client_cpu_us, cost.client_polling_share), (Some(1_200.0), Some(0.75)));
@@ -456,6 +456,6 @@ mod tests {
         assert_eq!(client_hosts_us_per_second(&[host(2_000_000), host(0)]), None);
         assert_eq!(client_hosts_us_per_second(&[]), None);
         let here = StepEvent::ClientHost(ClientHost { is_here: true, ..client_host() });
-        assert_eq!(here_us_per_second(&[host(2_000_000), here]), 500_000.0);
+        assert_eq!(local_hosts_us_per_second(&[host(2_000_000), here]), 500_000.0);
     }
 }

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_rate_is_what_was_done_in_the_window_for_a_second_of_it() {
+    fn the_headline_rate_is_the_work_in_the_window_per_second() {
         // The window is 2.5 s. Client 1 does 100 + 110 + 40 queries and client 2 does 90 + 100 +
         // 60: 500 in all.
         let step = read_write_step();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_differ_by_a_hundredth_differ_so_on_both_sides_of_a_whole_number_of_scans() {
+    fn a_difference_of_one_percent_shows_on_both_sides_of_a_whole_number_of_scans() {
         // 600 s hold 15.9 scans of 37.8 s and 15.7 of 38.18 s, which are 15 answers each. They hold
         // 16.04 scans of 37.4 s, which are 16 answers.
         for (scan_us, slower_us) in
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_scans_is_that_of_their_length_on_any_number_of_connections() {
+    fn the_scan_rate_follows_from_the_scan_time_on_any_number_of_connections() {
         // The scans take 37.8 s, so that most seconds have no answer; then 0.6 s and 90 ms; and 70
         // s, so that the window has no answer at all.
         for scan_us in [37_800_000, 600_000, 90_000, 70_000_000] {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_hold_the_warm_up_hold_its_scans() {
+    fn samples_that_include_the_warm_up_include_its_scans() {
         // The window is 10 s after a warm-up of 5 s. The samples are at the step's beginning and a
         // little after the window's end.
         let window = (5 * SECOND, 15 * SECOND);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_of_all_before_their_last_answers_is_no_tail() {
+    fn a_stall_of_all_clients_before_their_last_answers_is_no_tail() {
         let step = counted(&[&[20, 0, 0, 0, 1], &[20, 0, 0, 0, 1]], 4_100_000);
         assert_eq!(summary(&step).tail_from, None);
     }
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn few_operations_are_a_piece_of_work_and_ten_a_second_fill_their_seconds() {
+    fn few_operations_are_one_piece_of_work_and_ten_per_second_give_each_second_a_rate() {
         let of = |clients: &[&[u64]], to_us| {
             let step = counted(clients, to_us);
             let found = summary(&step);

@@ -154,7 +154,7 @@ fn a_recorded_run_gives_its_rates_ratios_percentiles_and_costs() {
 }
 
 #[test]
-fn the_same_records_give_the_same_findings_wherever_they_lie() {
+fn the_same_records_give_the_same_findings_in_any_folder() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let json = |run: &Run| serde_json::to_string(&analyse(run)).unwrap();
     let first = write_run(here.path()).unwrap();
@@ -163,7 +163,7 @@ fn the_same_records_give_the_same_findings_wherever_they_lie() {
 }
 
 #[test]
-fn another_base_turns_the_ratios_round() {
+fn another_base_inverts_the_ratios() {
     let folder = tempfile::tempdir().unwrap();
     let run = write_run(folder.path()).unwrap();
     let findings = analyse_with(&run, &Choices { base: Some("wal".to_owned()) }).unwrap();

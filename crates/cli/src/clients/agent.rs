@@ -46,7 +46,7 @@ const MOST_HANDSHAKES: usize = 128;
 /// at least every 10 s.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Time after which an agent sends a heartbeat when it has nothing else to send.
-const PULSE: Duration = Duration::from_secs(1);
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Listens, accepts one conductor, and carries out its commands until it is gone.
 pub(crate) fn agent(listen: &str) -> Result<(), ExitError> {
@@ -116,7 +116,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite) {
     let mut agent = Agent { zero: Instant::now(), say, running: None };
     agent.hello();
     let or_alive = |message: Option<FromAgent>| message.unwrap_or(FromAgent::Alive);
-    converse(stream, (SILENCE, PULSE), |order| agent.apply(order), messages, or_alive).await;
+    converse(stream, (SILENCE, HEARTBEAT), |order| agent.apply(order), messages, or_alive).await;
 }
 
 struct Agent {

@@ -1,6 +1,6 @@
-//! The connection between the conductor of a run and one agent: frames of JSON over TLS. Each side
-//! proves its identity by a certificate that was made for this connection. A thread of the
-//! conductor serves each connection.
+//! The connection between the conductor of a run and one agent. It carries frames of JSON over TLS.
+//! Each side proves its identity by a certificate that was made for this connection. A thread of
+//! the conductor serves each connection.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -34,8 +34,8 @@ use crate::host;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time without a message after which an agent counts as lost. It sends one each second.
 const SILENCE: Duration = Duration::from_secs(20);
-/// Time after which the conductor sends a ping when it has nothing else to send.
-const PULSE: Duration = Duration::from_secs(10);
+/// Time after which the conductor sends a heartbeat when it has nothing else to send.
+const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Messages of an agent that do not come from a load thread.
 pub(super) enum AgentAnswer {
@@ -92,7 +92,7 @@ impl AgentLink {
                             Some(order) => order,
                         };
                         let take = |received| self.take(received);
-                        converse(stream, (SILENCE, PULSE), take, orders, message).await.to_string()
+                        converse(stream, (SILENCE, HEARTBEAT), take, orders, message).await.to_string()
                     }
                     Err(error) => format!("no connection: {error}"),
                 }

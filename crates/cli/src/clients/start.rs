@@ -25,7 +25,7 @@ use crate::exit::ExitError;
 /// Prefixes of the environment variables that the plan's command gets in addition to those that all
 /// programs get. ssh needs them to find its agent, and `srun` to find its allocation. They hold no
 /// passwords.
-const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
+const PASSED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
 /// Longest time in which an engine provides hosts or says that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -45,12 +45,12 @@ pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, 
 }
 
 fn named(name: &str, start: &str) -> HostAccess {
-    let is_handed_on =
-        |key: &OsString| HANDED_ON.iter().any(|start| key.to_str().is_some_and(|key| key.starts_with(start)));
+    let is_passed_on =
+        |key: &OsString| PASSED_ON.iter().any(|start| key.to_str().is_some_and(|key| key.starts_with(start)));
     HostAccess {
         address: name.to_owned(),
         start: start.split_whitespace().map(|word| word.replace("{host}", name)).collect(),
-        variables: std::env::vars_os().filter(|(key, _)| is_handed_on(key)).collect(),
+        variables: std::env::vars_os().filter(|(key, _)| is_passed_on(key)).collect(),
     }
 }
 

@@ -253,9 +253,9 @@ pub(super) fn shows(
 }
 
 impl NextBlock {
-    /// Returns the time that the block would take: what each of its cells took when it last ran,
-    /// and a rest before each of them. Cells that alternate run at the same time, so the time
-    /// counts once.
+    /// Returns the time that the block would take. It is the time that each of its cells took when
+    /// it last ran, plus a rest before each of them. Cells that alternate run at the same time, so
+    /// the time counts once.
     pub(super) fn duration(&self, run: &Run, rest: Duration) -> Duration {
         let cell = |id: &CellId| {
             let is_same = |other: &&dbdyno_record::CellRecord| {
@@ -273,8 +273,8 @@ impl NextBlock {
         };
         let durations = self.cells.iter().map(cell);
         match run.manifest.plan.design {
-            // Each cell lasts as long as the block. Steps that only other cells leave out are not
-            // counted.
+            // Each cell lasts as long as the block. Only its own left-out steps are subtracted, and
+            // not those of the other cells.
             Design::Alternate => durations.max().unwrap_or_default(),
             Design::Blocks => durations.fold(Duration::ZERO, Duration::saturating_add),
         }

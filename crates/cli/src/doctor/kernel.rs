@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn io_uring_is_noted_when_it_is_switched_off_or_not_there() {
+    fn io_uring_is_noted_when_it_is_switched_off_or_missing() {
         let switch = |text| verdict("/proc/sys/kernel/io_uring_disabled", text, io_uring);
         assert_eq!([switch("0\n"), switch("1\n"), switch("2\n")], [GOOD, NOTE, NOTE]);
         let kernel = |text| verdict("/proc/sys/kernel/osrelease", text, io_uring);

@@ -340,13 +340,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_good_is_one_sentence_of_a_run() {
+    fn findings_that_are_not_good_are_one_sentence_of_a_run() {
         insta::assert_snapshot!(doubts(&three_findings()).unwrap(), @"Machine at the start of the run: governor: powersave; disk: 1 MB free. See dbdyno doctor.");
         assert_eq!(doubts(&three_findings()[..1]), None);
     }
 
     #[test]
-    fn what_is_missing_is_noted() {
+    fn debug_builds_unwritable_caches_and_missing_calibrations_are_noted() {
         assert_eq!([check_build(true).verdict, check_build(false).verdict], [Verdict::Note, Verdict::Good]);
         assert_eq!(check_cache_folder(None).verdict, Verdict::Note);
         let unwritable = check_cache_folder(Some(Path::new("/proc/cache/dbdyno")));

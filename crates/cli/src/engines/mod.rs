@@ -20,7 +20,7 @@ use slurm::Slurm;
 
 /// Environment variables that tasks and the engine's programs get in addition to those that all
 /// programs get. They hold no passwords.
-const HANDED_ON: [&str; 6] =
+const PASSED_ON: [&str; 6] =
     ["DBDYNO_CPUS", "DBDYNO_RUNTIME", "DBDYNO_SERVERS", "SLURM_CONF", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
 
 /// Longest time that an engine's program takes to print its output. It may start an interpreter and
@@ -58,9 +58,9 @@ pub(crate) struct Gang {
     pub(crate) starting: Box<Starting>,
 }
 
-/// Returns the variables [`HANDED_ON`] that are set.
+/// Returns the variables [`PASSED_ON`] that are set.
 pub(crate) fn variables() -> Vec<(OsString, OsString)> {
-    HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
+    PASSED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
 }
 
 /// Asks a process that [`Launcher::start`] has started to end. No one may have waited for it yet,

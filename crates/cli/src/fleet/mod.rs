@@ -103,7 +103,7 @@ pub(crate) fn fitted(mut plan: Plan) -> Result<Plan, ExitError> {
 
 impl Fleet<'_> {
     /// Runs the blocks of `cells`, which are all cells of these blocks. `before` counts the cells
-    /// that have ended earlier. The result is an error when a block was lost too often.
+    /// that have ended earlier. It fails when a block was lost too often.
     pub(crate) fn run(mut self, cells: &[CellId], before: RunTally) -> Result<RunTally, ExitError> {
         let mut tally = before;
         let walked = self.all(cells, &mut tally);
@@ -389,7 +389,7 @@ impl BlockTask {
         }
     }
 
-    /// Returns why the task ended, as far as it has said so.
+    /// Returns the reason for the task's end, if the task has reported one.
     fn why(&self) -> String {
         let status = self.status.map_or_else(String::new, |status| status.to_string());
         let lost = self.lost.as_ref().map(|error| format!("{error} ({status})"));

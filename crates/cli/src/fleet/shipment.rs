@@ -68,8 +68,8 @@ impl Shipment {
         words
     }
 
-    /// Sends a task's machine what it lacks and the files of the run in `dir`, and takes the task's
-    /// records into the folder of tasks.
+    /// Sends a task's machine the archives that it lacks and the files of the run in `dir`. It then
+    /// takes the task's records into the folder of tasks.
     pub(super) fn attend(
         self: &Arc<Self>,
         child: &mut Child,
@@ -126,8 +126,8 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
 }
 
 impl Fleet<'_> {
-    /// Asks all machines at once whether they have the files of the run. It returns what to send to
-    /// those that lack some.
+    /// Asks all machines at once whether they have the files of the run. It returns the archives
+    /// for those that lack some.
     pub(super) fn shipment(&mut self, machines: &mut [Machine]) -> Result<Option<Shipment>, ExitError> {
         let run = std::path::absolute(self.writer.dir()).unwrap_or(self.writer.dir().to_owned());
         let record = Run::outline(&run)?;
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_change_on_their_way_are_not_kept() {
+    fn files_that_change_in_transit_are_not_kept() {
         let (desk, mut shipment) = desk();
         let other = "0".repeat(64);
         shipment.0[1].hash.clone_from(&other);

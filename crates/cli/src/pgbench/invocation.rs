@@ -29,7 +29,7 @@ pub(super) struct PgbenchInvocation {
     pub(super) scale: Option<u32>,
     pub(super) seed: u64,
     pub(super) latency_limit: Option<Duration>,
-    /// Highest number of tries per transaction. 0 means as many as there is time for.
+    /// Highest number of tries per transaction. 0 means no limit except time.
     pub(super) tries: u32,
     pub(super) failures_detailed: bool,
     pub(super) verbose_errors: bool,
@@ -140,7 +140,7 @@ fn partition_method(line: &PgbenchCommandLine) -> Result<PartitionMethod, String
     method.map_err(|_| format!("--partition-method is {word}, but must be range or hash"))
 }
 
-/// Reads what `-l` asks for. The other options of the log are refused without it.
+/// Reads the options of the log. They are refused without `-l`.
 fn log(line: &PgbenchCommandLine) -> Result<Option<LogOptions>, String> {
     let options = ["aggregate-interval", "log-prefix", "sampling-rate"];
     let alone = options.into_iter().find(|name| !line.has("log") && line.has(name));

@@ -98,7 +98,7 @@ fn three_hosts_send_as_much_as_one_and_leave_the_same_record() {
 }
 
 #[test]
-fn a_fixed_rate_is_shared_out_by_number() {
+fn a_fixed_rate_is_divided_between_the_hosts() {
     let desk = Desk::new();
     let (server, port) = server(&desk, "server", &[]);
     write_plan(&desk, port, 3, &format!("{READ_ONLY}arrivals = \"constant\"\nrates = [300]\ntime = \"3s\""));

@@ -90,7 +90,7 @@ fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
 }
 
 #[test]
-fn runs_that_another_client_has_measured_are_not_alike() {
+fn runs_of_different_clients_are_not_comparable() {
     let desk = Desk::new();
     let variant =
         "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";

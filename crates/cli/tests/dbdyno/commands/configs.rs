@@ -65,7 +65,7 @@ fn a_plan_shows_each_variants_option_file_without_any_server() {
 }
 
 #[test]
-fn an_impossible_intent_names_the_variant_the_server_and_where_it_can_be_had() {
+fn an_impossible_intent_names_the_variant_the_server_and_products_that_support_it() {
     let variants = variant("a", "mariadb-11.8.6", "{ change_buffer = \"all\", binlog_in_engine = true }")
         + &variant("b", "sqlite", "{ doublewrite = true }");
     insta::assert_snapshot!(shown(&Desk::new(), &variants, &[]), @r"

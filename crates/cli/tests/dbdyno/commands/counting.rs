@@ -34,7 +34,7 @@ fn plan(desk: &Desk) -> String {
 }
 
 #[test]
-fn operations_of_a_third_and_of_half_a_second_have_their_rates_in_a_window_of_one() {
+fn operations_of_a_third_and_half_a_second_have_true_rates_in_a_window_of_one_second() {
     let desk = Desk::new();
     // In one second a connection gets two whole answers from `a`, and one or two from `b`.
     let servers = [slow(&desk, "a", "constant 340ms"), slow(&desk, "b", "constant 490ms")];

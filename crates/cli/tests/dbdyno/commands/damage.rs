@@ -166,7 +166,7 @@ fn garbage_in_the_last_line_of_a_steps_events_is_damage_and_no_interruption() {
 }
 
 #[test]
-fn a_record_of_an_earlier_dbdyno_is_read_and_said_to_be_unchecked_once() {
+fn a_record_of_an_earlier_dbdyno_is_read_and_reported_once_as_unchecked() {
     let desk = Desk::new();
     let dir = one_run(&desk);
     let report = || desk.dbdyno(&["report", dir.to_str().unwrap(), "--all"]).out;

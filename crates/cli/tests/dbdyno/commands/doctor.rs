@@ -46,7 +46,7 @@ fn the_machine_is_described_line_by_line_as_text_and_as_json() {
 }
 
 #[test]
-fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_bad() {
+fn the_disk_of_the_data_is_checked_and_a_folder_that_cannot_be_written_to_is_bad() {
     let desk = Desk::new();
     let json = |folder: &str| {
         let ended = desk.ended(&mut command(&desk, &["doctor", "--json", "--data-dir", folder]));
@@ -132,7 +132,7 @@ fn a_calibration_is_kept_and_later_runs_over_the_wire_record_it() {
 }
 
 #[test]
-fn what_belongs_to_the_calibration_is_refused_without_it() {
+fn flags_of_the_calibration_are_refused_without_it() {
     let desk = Desk::new();
     let said = |args: &[&str]| desk.refusal(&desk.ended(&mut command(&desk, args)));
     assert!(said(&["doctor", "--time", "2s"]).contains("--client"));

@@ -81,7 +81,7 @@ fn an_installer_ends_with_all_that_it_has_started_when_dbdyno_is_killed() {
 }
 
 #[test]
-fn what_a_server_says_steers_no_terminal_and_long_lines_are_cut() {
+fn messages_of_a_server_cannot_control_the_terminal_and_long_lines_are_cut() {
     let desk = Desk::new();
     let boom = "printf '[ERROR] boom \\033[31mred\\033]0;title\\007 %05000d the end\\n' 7 >&2; exit 1";
     let ended = run(&desk, "true", boom).wait();

@@ -98,7 +98,7 @@ fn a_block_whose_task_is_killed_is_run_again_on_another_machine() {
 }
 
 #[test]
-fn a_fleet_whose_conductor_was_killed_goes_on_with_the_blocks_that_lack() {
+fn a_fleet_whose_conductor_was_killed_goes_on_with_the_missing_blocks() {
     let desk = Desk::new();
     write_plan(&desk, 5, &seconds(1));
     slurm(&desk, TWO_NODES);
@@ -225,7 +225,7 @@ fn machines_of_two_classes_measure_where_the_plan_lets_them() {
 }
 
 #[test]
-fn a_block_that_is_lost_again_and_again_ends_the_run_with_what_its_task_said() {
+fn a_block_that_is_lost_repeatedly_ends_the_run_with_the_message_of_its_task() {
     let desk = Desk::new();
     write_plan(&desk, 2, SHORT);
     slurm(&desk, "echo 'n1 2 perf*'");
@@ -238,7 +238,7 @@ fn a_block_that_is_lost_again_and_again_ends_the_run_with_what_its_task_said() {
 }
 
 #[test]
-fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
+fn a_fleet_without_idle_nodes_is_refused_before_anything_is_written() {
     let desk = Desk::new();
     write_plan(&desk, 3, SHORT);
     slurm(&desk, "echo 'n3 2 others'");
@@ -248,7 +248,7 @@ fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_budget_of_two_machines_adds_blocks_after_all_before_have_ended() {
+fn a_budget_on_two_machines_adds_blocks_after_all_earlier_ones_have_ended() {
     let desk = Desk::new();
     write_plan(&desk, 3, SHORT);
     slurm(&desk, TWO_NODES);

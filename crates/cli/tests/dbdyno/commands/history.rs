@@ -39,12 +39,12 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
         "{}",
         ended.out
     );
-    a_run_of_one_block_tells_no_noise(&desk);
+    a_run_of_one_block_has_no_noise_estimate(&desk);
     the_tables_of_a_folder_hold_all_its_runs(&desk);
     a_newest_run_without_a_valid_block_fails_as_a_slower_one(&desk);
 }
 
-fn a_run_of_one_block_tells_no_noise(desk: &Desk) {
+fn a_run_of_one_block_has_no_noise_estimate(desk: &Desk) {
     let dir = desk.run_dirs().remove(0);
     desk.write("two.toml", &plan(crate::commands::TWO_VARIANTS, ""));
     let ended = desk.dbdyno(&["plan", "two.toml", "--noise", dir.to_str().unwrap()]);
@@ -115,7 +115,7 @@ fn what_is_no_history_says_why() {
 }
 
 #[test]
-fn a_folder_with_runs_of_two_plans_is_asked_which_and_what_is_left_out_is_named() {
+fn a_folder_with_two_plans_needs_a_plan_name_and_left_out_runs_are_named() {
     let desk = Desk::new();
     let variant =
         "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";

@@ -16,10 +16,10 @@ fn in_the_last_step(desk: &Desk) -> (Running, PathBuf) {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
     // Under nohup the tests ignore SIGHUP and their children inherit that, so `env` restores the
     // default.
-    let mut heeding = std::process::Command::new("env");
-    desk.prepare(&mut heeding);
-    heeding.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dbdyno"), "run", "p.toml"]);
-    let mut running = desk.start(&mut heeding);
+    let mut program = std::process::Command::new("env");
+    desk.prepare(&mut program);
+    program.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dbdyno"), "run", "p.toml"]);
+    let mut running = desk.start(&mut program);
     let dir = desk.run_dir();
     let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();
     wait_until_in_step(&mut running, &dir, &format!("1/{first}/insert-benchmark/qp100"));

@@ -223,7 +223,7 @@ fn a_warm_up_that_leaves_a_queue_makes_the_run_of_a_script_invalid() {
 }
 
 #[test]
-fn each_run_of_a_script_draws_anew_and_says_from_which_seed() {
+fn each_run_of_a_script_draws_new_numbers_and_prints_its_seed() {
     let desk = Desk::new();
     let seed = |more: &[&str]| {
         let words = ["--mysql-dry-run", "--events=3", "--time=0"];
@@ -271,7 +271,7 @@ fn statistics(text: &str) -> Vec<&str> {
 /// The server answers each statement at once, so that nothing but the scripts decides what is sent.
 #[test]
 #[ignore = "in cargo xtask test --all: the original sysbench"]
-fn every_script_of_sysbench_does_as_much_in_both() {
+fn every_sysbench_script_has_the_same_counts_in_dbdyno_and_in_sysbench() {
     let desk = Desk::new();
     let running = listening(&desk, &["--protocol", "mysql", "--socket", "s"]);
     let socket = format!("--mysql-socket={}", desk.path("s").display());
@@ -297,7 +297,7 @@ fn every_script_of_sysbench_does_as_much_in_both() {
 }
 
 #[test]
-fn what_cannot_be_had_is_refused_by_name() {
+fn options_that_are_impossible_are_refused_by_name() {
     let desk = Desk::new();
     desk.write("file", "precious");
     let refusal = |args: &[&str]| {

@@ -26,7 +26,7 @@ fn works(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn the_whole_42_run_on_sqlite_at_tiny_size() {
+fn all_42_steps_run_on_sqlite_at_tiny_size() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(wal(), "tables = 2\noperations = 20\nconnections = [2]"));
     let ended = desk.dbdyno(&["run", "p.toml"]);
@@ -74,7 +74,7 @@ fn the_newer_sequence_runs_on_a_sweep_of_connections() {
 }
 
 #[test]
-fn deletes_tell_hits_from_misses_and_may_be_refilled() {
+fn deletes_count_hits_and_misses_and_may_be_refilled() {
     for refill in [false, true] {
         let desk = Desk::new();
         let options = format!(

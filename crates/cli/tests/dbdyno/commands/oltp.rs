@@ -37,7 +37,7 @@ fn parts(step: &StepRecord) -> Vec<String> {
 }
 
 #[test]
-fn every_test_runs_at_every_concurrency_level_and_leaves_the_rows_that_it_must() {
+fn every_test_runs_at_every_concurrency_level_and_leaves_the_expected_rows() {
     let desk = Desk::new();
     let wal = TWO_VARIANTS.split_once("\n\n").unwrap().1;
     desk.write("p.toml", &plan(wal, &format!("{ALL}connections = [1, 3]\nevents = 600")));

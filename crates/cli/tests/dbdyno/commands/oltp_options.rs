@@ -41,7 +41,7 @@ fn a_step_ends_with_its_operations_where_the_plan_gives_their_number() {
 }
 
 #[test]
-fn connections_open_anew_after_so_many_operations_and_are_counted() {
+fn connections_are_opened_again_after_a_number_of_operations_and_counted() {
     let options = "connections = [2]\nevents = 100\n";
     for (test, statements) in [("read-write", 17), ("point-select", 1)] {
         let test = format!("tests = [\"{test}\"]\n{options}");
