@@ -19,7 +19,8 @@ use crate::conductor::{is_ended_process, sweep_run_files};
 use crate::exit::ExitError;
 use crate::terminal;
 
-/// Writes `text` to `path`. It replaces what is there, even a link or a FIFO, and follows no link.
+/// Writes `text` to `path`. It replaces an existing file, even a link or a FIFO, and follows no
+/// link.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_added_extension("unfinished");
     match fs::remove_file(&unfinished) {
@@ -167,8 +168,7 @@ fn abandoned(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
     with_data.filter(|(run, _)| !is_written(run) && !run_has_ended(run)).collect()
 }
 
-/// Whether a run came to its end. Data that are still there were then kept because the plan says
-/// so.
+/// Whether a run has ended. If it has, data that still exist were kept because the plan demands it.
 fn run_has_ended(run: &Path) -> bool {
     last_event(run).is_some_and(|line| line.contains("\"event\":\"ended\""))
 }

@@ -306,7 +306,7 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) 
     (folder, machine)
 }
 
-/// Number of cores out of which the client gets one. The client's cores are the last ones.
+/// The client gets one core out of this many. The client's cores are the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
 
 /// Variable that, with the value `shared`, leaves servers and client on all CPUs where the plan

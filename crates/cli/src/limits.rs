@@ -37,8 +37,8 @@ struct Need {
     threads: u64,
 }
 
-/// Sets what the kernel does to this process when it exceeds a limit or crashes. It is called
-/// before any thread starts, because threads inherit these settings.
+/// Sets how the kernel treats this process when it exceeds a limit or crashes. It is called before
+/// any thread starts, because threads inherit these settings.
 pub(crate) fn begin() {
     // With SIGXFSZ blocked, a write beyond `ulimit -f` fails, which is reported with file and
     // advice, and the process goes on. The signal is blocked and not ignored, because servers must
@@ -195,8 +195,8 @@ async fn check_prepared(session: &mut AnySession, plan: &Plan) -> Result<(), Str
         return Ok(());
     }
     let Some(Room { most, setting }) = prepared_room(session).await else { return Ok(()) };
-    // MySQL prepares no BEGIN, but MariaDB does from some version on. What this session has
-    // prepared ends with it.
+    // MySQL prepares no BEGIN, but MariaDB does from some version on. The statement that this
+    // session prepares is released when the session ends.
     let need = plan.workload.most_prepared_statements(session.prepare("BEGIN").await.is_ok());
     if need <= most {
         return Ok(());

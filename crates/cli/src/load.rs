@@ -113,7 +113,8 @@ impl Opening {
 /// Makes the context in which a script runs. Its sessions commit after each statement, whatever the
 /// server's setting.
 pub(crate) fn ad_hoc_context(mut database_server: DatabaseServer, seed: u64) -> Result<Context, ExitError> {
-    // The script's own connections report a server that does not answer, if it opens any.
+    // The result is ignored, because the script's own connections, if any, report a server that
+    // does not answer.
     let _ = wait(database_server.commit_each_statement())?;
     Ok(Context { database_server, owned: false, seed, draws: seed, device: None })
 }

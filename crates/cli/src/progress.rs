@@ -1,6 +1,6 @@
 //! Shows the progress of a run. A terminal gets a bar with the progress of the plan and of the
-//! step, and with the remaining time. Any other output gets one line per step. A server that
-//! answers nothing for a while is reported.
+//! step, and with the remaining time. Any other output gets one line per step. A server that gives
+//! no answer for a while is reported.
 //!
 //! The progress line is fitted to the terminal. The bar shrinks first, then the names do. The rate
 //! and the remaining time are kept longest.

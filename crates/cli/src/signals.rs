@@ -23,8 +23,8 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 /// Servers on which statements are cancelled when the process ends at once.
 static GOES_ON: Mutex<Vec<DatabaseServer>> = Mutex::new(Vec::new());
 
-/// Whether the first signal ends the process at once, because nothing runs yet that would have to
-/// be ended.
+/// Whether the first signal ends the process at once, because nothing runs yet that must be stopped
+/// first.
 static IS_IDLE: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether the first signal ends the process at once. Until its first server is started or
@@ -68,8 +68,8 @@ pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, ExitError> {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// SIGHUP, which says that the terminal has gone. It is `None` where that signal is ignored, as
-    /// under `nohup`.
+    /// SIGHUP, which means that the terminal was closed. It is `None` where that signal is ignored,
+    /// as under `nohup`.
     hangup: Option<Signal>,
 }
 

@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::exit::MACHINE;
 
-    /// Takes nothing, and fails for this reason.
+    /// A writer that accepts no bytes and fails with this kind of error.
     struct Refuses(ErrorKind);
 
     impl Write for Refuses {

@@ -2,7 +2,7 @@
 //!
 //! * The variants did not encrypt their connections in the same way.
 //! * A binary log is synced without being counted.
-//! * A server did not come to rest before it was measured.
+//! * A server did not become idle before it was measured.
 //! * A step that should begin with empty caches read nothing from storage, because something had
 //!   filled the caches again.
 //! * A cache answered queries in place of the engine. Times and rates are then the cache's, even
@@ -26,7 +26,7 @@ use crate::window::counters::{Counters, greatest};
 const PLAINTEXT: &str = "in plaintext";
 
 /// How the connections of `variant` were encrypted: `TLSv1.3 TLS_AES_256_GCM_SHA384`, with the
-/// classes of connections where they differ. `None` where TLS was not asked for.
+/// classes of connections where they differ. `None` where TLS was not requested.
 pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
     let mut classes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for connection in connections(run, variant) {
@@ -47,7 +47,7 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
 /// A warning where the variants' encryption differs, because it is then a part of every difference
 /// between them.
 pub(crate) fn encryption_warning(run: &Run) -> Option<Warning> {
-    // A variant that never had a connection was not encrypted in any way.
+    // A variant without connections has no encryption to compare.
     let compared = run.manifest.variants.iter().filter(|variant| {
         matches!(Hosting::of(variant), Hosting::Process | Hosting::External)
             && servers(run, &variant.name).next().is_some()
@@ -335,8 +335,8 @@ mod tests {
         assert!(reported[0].starts_with(beginning), "{reported:?}");
     }
 
-    /// The warnings for a cold query of two seconds. `read_bytes` is what the server's process had
-    /// read at its beginning and its end.
+    /// The warnings for a cold query of two seconds. `read_bytes` holds the bytes that the server's
+    /// process had read at the query's beginning and at its end.
     fn reported(read_bytes: [i64; 2], cold: serde_json::Value) -> String {
         let mut step = query_seconds_step("q6", &[(2.0, false)]);
         step.intervals.push(crate::fixtures::interval(0, 1_000_000, 1, "query", 0, 0));

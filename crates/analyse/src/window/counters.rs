@@ -19,7 +19,7 @@ pub(crate) const HOST_BUSY: [&str; 5] =
 /// Sources that sample one process by its process id. They have no samples after the process has
 /// ended.
 const PROCESS: [&str; 2] = ["server", "switches"];
-/// A process ended in the window if its last sample lies at least this long before the window's
+/// A process ended in the window if its last sample is at least this much earlier than the window's
 /// end.
 const ENDED_US: i64 = 500_000;
 /// The counter for the time since a server's start.
@@ -46,8 +46,8 @@ impl CounterChange {
 /// The increase in the sum of `keys` of `source` over `window`.
 ///
 /// It is `None` when the source or one of the keys was not sampled, when both edges have the same
-/// nearest sample, or when the server's process ended in the window. It is `None` too when a
-/// counter fell, because its server was restarted. For a server's own counters every sample in
+/// nearest sample, or when the server's process ended in the window. It is also `None` when a
+/// counter fell, because the server was then restarted. For a server's own counters every sample in
 /// between is checked, because the counter may have passed its old value again. The kernel's
 /// counters are checked at the edges only, because the kernel's IO wait time occasionally falls a
 /// little.
@@ -181,7 +181,7 @@ fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
 
-/// Total length of the time that lies in any of the spans, each given by its begin and end.
+/// Total length of the time that lies in any of the spans, each given by its start and end.
 pub(crate) fn covered_us(mut spans: Vec<(u64, u64)>) -> u64 {
     spans.sort_unstable();
     let (mut covered, mut end) = (0, 0);

@@ -14,17 +14,18 @@ use dbdyno_record::{ClientHost, StepEvent};
 use crate::window::counters::{CounterChange, Counters, HOST_BUSY};
 use crate::window::{Hosting, Span, WindowSummary};
 
-/// Share of the host's CPU below which an unexplained rest is not reported. Published tables do not
-/// colour such a difference either. Above it, a figure of the whole host (`cpups`, `cpupq`) may
+/// Share of the host's CPU below which unexplained CPU time is not reported. Published tables do
+/// not colour such a difference either. Above it, a figure of the whole host (`cpups`, `cpupq`) may
 /// differ between variants because of something that is neither server nor client.
 const BOUND: f64 = 0.05;
 /// The host counts busy ticks, which is a second source of error: of n ticks, about √n may be
-/// chance. A rest of three standard errors is taken as certain.
+/// chance. An unexplained time of three standard errors is taken as real.
 const STANDARD_ERRORS: f64 = 3.0;
-/// Length of the ticks that users see, 10 ms (USER_HZ). The kernel's own are as long or shorter.
+/// Length of a tick as the kernel reports it to programs, 10 ms (USER_HZ). The kernel's internal
+/// ticks are as long or shorter.
 const TICK_US: f64 = 10_000.0;
-/// CPU time of processes that is not reported. Processes are counted in ticks of 10 ms, and some of
-/// these come at once.
+/// CPU time of other processes up to which none is reported. The kernel counts it in ticks of 10 ms
+/// and may add several ticks at once.
 const UNSEEN_US: f64 = 30_000.0;
 
 /// CPU time within one stretch of a step, in microseconds.
@@ -47,8 +48,8 @@ impl CpuShares {
 }
 
 /// The CPU time of server, client and other programs in the window. `None` where it was not
-/// sampled, and for someone else's server that cannot be seen: if that is on this host, its CPU
-/// time is not foreign.
+/// sampled. `None` also for a server that others run and that was not sampled: if it is on this
+/// host, its CPU time is not foreign.
 pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;

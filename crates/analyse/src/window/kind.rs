@@ -23,11 +23,11 @@ pub(crate) struct KindSummary<'a> {
     /// window.
     ///
     /// A count of answers is a whole number, which is too coarse. A window of 5 s holds three
-    /// operations of 1.45 s, and three of 1.65 s. By answers, a connection that is a tenth slower
-    /// would have the same rate.
+    /// operations of 1.45 s, and three of 1.65 s. With answers counted, a connection that is a
+    /// tenth slower would have the same rate.
     pub(crate) done: Tally,
     /// One entry per whole second of the window, including seconds in which nothing was done. The
-    /// number is the second's, counted from the step's barrier.
+    /// number of a second is counted from the step's barrier.
     pub(crate) seconds: Vec<(u64, Second)>,
     /// Whether the kind repeats table scans for a set time and the scans of one client are so long
     /// that their number per second means nothing.
@@ -117,7 +117,7 @@ impl<'a> Intervals<'a> {
 
     /// One entry per whole second of `window`, including seconds in which nothing was done.
     /// `client` picks one client; `None` sums over all. An interval longer than a second is spread
-    /// over the seconds it covers.
+    /// over the seconds that it covers.
     pub(crate) fn by_second(&self, client: Option<u32>, window: Span) -> Vec<(u64, Second)> {
         let whole = window.whole_seconds();
         let mut seconds: Vec<_> = whole.clone().map(|second| (second, Second::default())).collect();
@@ -166,7 +166,7 @@ pub(crate) struct Tally {
     pub(crate) service_max_us: u64,
     /// Sum of service times, prorated like `operations`.
     pub(crate) service_sum_us: f64,
-    /// Sum of cycle times as the record has it, prorated in the same way.
+    /// Sum of the recorded cycle times, prorated in the same way.
     pub(crate) cycle_sum_us: f64,
     /// How long connections were lost, summed over all of them and prorated.
     pub(crate) down_us: f64,

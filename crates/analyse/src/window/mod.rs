@@ -23,7 +23,7 @@ const MIN_PER_SECOND: f64 = 10.0;
 
 /// A window with fewer operations than this decides nothing. The rate of n operations of random
 /// length has a standard error of up to 1 / √n, which is 22 % for 20. With fewer, the distribution
-/// is so skewed that intervals over a few blocks do not hold.
+/// is so skewed that confidence intervals over a few blocks are wrong.
 const MIN_FOR_VERDICT: f64 = 20.0;
 
 /// Where the database works. It decides whose CPU and memory count as the server's.
@@ -34,7 +34,8 @@ pub(crate) enum Hosting {
     /// The database works inside dbdyno, so the client's figures are those of client and database
     /// together.
     Embedded,
-    /// The server is someone else's and cannot be seen. Its CPU, memory and disk are unknown.
+    /// Others run the server, and its process cannot be sampled. Its CPU, memory and disk are
+    /// unknown.
     External,
     /// There is no database: dbdyno measures itself.
     Nothing,
@@ -83,8 +84,8 @@ pub(crate) struct WindowSummary<'a> {
     pub(crate) kinds: Vec<KindSummary<'a>>,
     /// The step is one piece of work, or a few, so that commits per second mean nothing for it.
     pub(crate) is_one_piece: bool,
-    /// The step has so few answers that single seconds say nothing. A counter's samples and the
-    /// answers between them need not cover the same work either.
+    /// The step has so few answers that the rate of a single second means nothing. The answers
+    /// between two counter samples need not cover the same work as the counters either.
     pub(crate) is_too_sparse: bool,
     /// The whole second in which the first client had done its share; `None` where all clients were
     /// at work in all the window's whole seconds.
@@ -130,8 +131,9 @@ impl<'a> WindowSummary<'a> {
         self.headline().map_or(0.0, KindSummary::rate)
     }
 
-    /// The kind whose rows are inserts. It is the headline where that counts rows that come in or
-    /// are indexed, and otherwise the background inserts, if any. A scan's rows are neither.
+    /// The kind whose rows are inserts. It is the headline kind where that counts rows that are
+    /// inserted or indexed, and otherwise the background inserts, if any. A scan's rows are
+    /// neither.
     pub(crate) fn insert_kind(&self) -> Option<&KindSummary<'a>> {
         let headline = self.headline()?;
         if headline.unit == Unit::Rows && headline.spec.class != OperationClass::Scan {
@@ -214,7 +216,8 @@ impl<'a> WindowSummary<'a> {
     /// Units that `kind` did between two counter samples.
     ///
     /// Where answers are few, the work between the samples differs from the answers that came
-    /// between them. The window's rate stands for it then, in the warm-up too.
+    /// between them. The work is then computed from the window's rate, also for time in the
+    /// warm-up.
     fn work(&self, kind: &KindSummary<'_>, between: Span) -> f64 {
         if self.is_too_sparse || kind.has_long_scans {
             let at_work = Span { from_us: 0, ..self.window };
@@ -225,10 +228,10 @@ impl<'a> WindowSummary<'a> {
 }
 
 /// The second in which the first client was done. Each connection has its share of the operations,
-/// or of the rows to load. A connection whose answers come later than the others' goes on alone,
-/// and seconds with one busy connection out of many are no stalls of the server. A client that is
-/// stuck is at work, because its last answer is yet to come. Of more than 64 connections, the
-/// record counts some as one client, which ends with the last of them.
+/// or of the rows to load. A slow connection continues alone after the others, and seconds with one
+/// busy connection out of many are not stalls of the server. A client that is stuck counts as busy,
+/// because its last answer is yet to come. Of more than 64 connections, the record counts some as
+/// one client, which ends with the last of them.
 fn tail_from(headline: &KindSummary<'_>, window: Span) -> Option<u64> {
     let mut last_answers: BTreeMap<u32, u64> = BTreeMap::new();
     for interval in &headline.intervals.0 {
@@ -352,7 +355,7 @@ mod tests {
     #[test]
     fn cost_and_rows_between_two_samples_fit_together() {
         // The sample is at 599.2 s instead of 600 s. It counts the rows of 599.2 s, not the rows of
-        // the answers that came by then.
+        // the answers that had arrived by then.
         let window = (0, 600 * SECOND);
         let step = scan_step(&[(37_800_000, ROWS)], window);
         let between = Span { from_us: -1_000, to_us: 599_200_000 };

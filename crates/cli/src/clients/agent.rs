@@ -245,7 +245,7 @@ pub(super) fn unix_us() -> i64 {
 /// Prefix of the names of load threads.
 const LOAD_THREAD: &str = "load-";
 
-/// What the agent's process used between two readings.
+/// CPU usage and throttling of the agent's process between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Used {
     pub(super) measured_us: u64,
@@ -258,7 +258,7 @@ pub(super) struct Used {
     pub(super) throttled: Throttled,
 }
 
-/// One reading of what the agent's process has used since it started.
+/// A reading of the CPU usage and throttling of the agent's process since its start.
 #[derive(Debug, Clone)]
 pub(super) struct Usage {
     at: Instant,
@@ -286,7 +286,7 @@ impl Usage {
         Self { at: Instant::now(), cpu, threads: tasks.filter_map(thread).collect(), throttled }
     }
 
-    /// Returns what was used since the reading `before`.
+    /// Returns the usage since the reading `before`.
     pub(super) fn since(&self, before: &Self) -> Used {
         let change = |(thread, now): (&String, &[u64; 2])| {
             let then = before.threads.get(thread)?;
@@ -320,7 +320,7 @@ pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Returns what sets this host's time of day: chrony with its current offset, a PTP clock, or
+/// Returns the source of this host's time of day: chrony with its current offset, a PTP clock, or
 /// `unknown`.
 pub(super) fn clock_source() -> String {
     let tracking = ask(calling("chronyc").args(["-n", "tracking"])).ok();

@@ -174,7 +174,7 @@ pub(super) enum ToAgent {
     Alive,
 }
 
-/// A step, and what the agent needs to run its part of it.
+/// A step, and the settings with which the agent runs its part of it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct AgentTask {
     pub(crate) plan: dbdyno_model::Plan,

@@ -1,5 +1,5 @@
-//! Puts the load on one server from several client hosts. An agent on each host runs its part of a
-//! step's connections, as the conductor says.
+//! Runs the load on one server from several client hosts. On each host an agent runs its part of a
+//! step's connections, as the conductor commands.
 
 mod agent;
 mod link;

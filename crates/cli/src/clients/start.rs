@@ -26,7 +26,7 @@ use crate::exit::ExitError;
 /// programs get. ssh needs them to find its agent, and `srun` to find its allocation. They hold no
 /// passwords.
 const PASSED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
-/// Longest time in which an engine provides hosts or says that it cannot.
+/// Longest wait until an engine provides hosts or reports that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Returns the client hosts of a plan and, where an engine provides them, the process that reserves
@@ -181,7 +181,7 @@ pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, ExitE
     let words = [&place.start[..], &["agent", "--listen", name].map(str::to_owned)].concat();
     let mut process = Process::start(&words, &place.variables, log).map_err(ended)?;
     if let Some(mut input) = process.input.take() {
-        // An agent that ends before it reads says why in its log.
+        // An agent that ends before it reads its input writes the reason to its log.
         let _ = writeln!(input, "{secret}");
     }
     Ok(Launched { process, credentials: certificates.for_client().into(), name: name.clone() })

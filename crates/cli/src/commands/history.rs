@@ -14,7 +14,7 @@ use crate::commands::report::{directory, of_ending};
 use crate::exit::{ExitError, SLOWER};
 use crate::terminal;
 
-/// File endings, and the format that each asks for.
+/// File extensions, and the format that each selects.
 const ENDINGS: [(&str, HistoryFormat); 4] = [
     ("txt", HistoryFormat::Terminal),
     ("md", HistoryFormat::Md),
@@ -33,8 +33,8 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
         let folders = runs_in(&directory(place)?)?;
         for (folder, run) in folders.iter().zip(parallel::map(&folders, |folder| Run::outline(folder))) {
             let Some(run) = read(args, folder, run, &mut left_out)? else { continue };
-            // The same run may come twice, as a link to it, as a copy, or in a folder that is named
-            // too. The same value twice would look like a trend.
+            // The same run may be named twice: by a link to it, by a copy of it, or together with
+            // its folder. The same value twice would look like a trend.
             match runs.iter().find(|known| known.manifest == run.manifest) {
                 Some(known) => terminal::note(&format!(
                     "note: {} is the run of {}, and counts once",
@@ -175,7 +175,7 @@ fn runs_in(place: &Path) -> Result<Vec<PathBuf>, ExitError> {
         return Ok(vec![place.to_owned()]);
     }
     let unreadable = |error| ExitError::usage(format!("cannot read {}: {error}", place.display()));
-    // This read gives the error, because `run_dirs` passes over what cannot be read.
+    // This read returns the error of an unreadable folder, because `run_dirs` ignores it.
     std::fs::read_dir(place).map_err(unreadable)?;
     let found = run_dirs(place);
     if found.is_empty() {

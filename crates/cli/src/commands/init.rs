@@ -102,7 +102,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Turns an answer into a value of the default's kind. The plan's check refuses what does not fit.
+/// Turns an answer into a value of the default's kind. The plan's check refuses a value that does
+/// not fit.
 fn like(default: &Value, answer: &str) -> Value {
     let number = |word: &str| word.parse::<i64>().map_or_else(|_| word.into(), Value::Integer);
     match default {

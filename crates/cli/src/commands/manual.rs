@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::exit::ExitError;
 use crate::terminal;
 
-/// What `dbdyno` alone prints. `EMBEDDED` stands for the database that needs no server.
+/// Text that `dbdyno` alone prints. `EMBEDDED` stands for the database that needs no server.
 const OVERVIEW: &str = "\
 dbdyno runs the same work on database servers and says which is faster.
 

@@ -1,4 +1,4 @@
-//! `dbdyno plan` shows what a plan would run, how long it takes, how much disk it needs, and what
+//! `dbdyno plan` shows the steps of a plan, how long it takes, how much disk it needs, and which
 //! differences it can detect. `dbdyno plans` lists the plans that ship with dbdyno, and the files
 //! that they refer to.
 

@@ -76,8 +76,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// Returns the format that --format names. Without --format the result is Parquet when the output's
-/// ending asks for it, and otherwise `None`. The caller then decides by the ending.
+/// Returns the format that --format names. Without --format the result is Parquet when the output
+/// has its file extension, and otherwise `None`. The caller then decides by the extension.
 fn asked_format(args: &ReportArgs) -> Option<&str> {
     let is_parquet =
         || args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == PARQUET);
@@ -133,9 +133,9 @@ fn part(args: &ReportArgs) -> ReportPart {
     }
 }
 
-/// Returns the format that the output file's ending asks for, or `plain` without a file or an
-/// ending. It refuses an unknown ending, because the file's content would not be what its name
-/// promises.
+/// Returns the format that the output file's extension selects, or `plain` without a file or an
+/// extension. It refuses an unknown extension, because the file's name would then not match its
+/// content.
 pub(super) fn of_ending<T: Copy>(
     output: Option<&Path>,
     endings: &[(&str, T)],

@@ -366,7 +366,7 @@ fn make_new(folder: &Path) -> Result<bool, ExitError> {
     let parent = folder.parent().unwrap_or(folder);
     match std::fs::create_dir_all(parent).and_then(|()| std::fs::create_dir(folder)) {
         Ok(()) => Ok(true),
-        // A file in the place of the parent gives the same kind of error, so the parent is checked.
+        // A file where the parent should be gives the same kind of error, so the parent is checked.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && parent.is_dir() => Ok(false),
         Err(error) => {
             Err(ExitError::machine(format!("cannot make the data folder {}: {error}", folder.display())))
@@ -434,7 +434,8 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
     conduct(ready?, runtime, cancel, templates, None, |ended| ended)?.ended()
 }
 
-/// Prepares the block, and checks what it must have in common with the run.
+/// Prepares the block, and checks that this build of dbdyno and the variants match those of the
+/// run.
 fn begin_task(args: &TaskArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
     let record = Run::outline(&args.run)?;
     let of_run = &record.manifest;
@@ -483,7 +484,7 @@ mod tests {
         let id = |end: &str| Ok(format!("20260101T000000Z-x{end}"));
         assert_eq!([(); 3].map(|()| named(&out, Name::Next, None)), ["", "-2", "-3"].map(id));
         assert_eq!(named(&out, Name::Given, None), Err(crate::exit::MACHINE));
-        // This run lies elsewhere, but has the same folder for data.
+        // This run has another output directory, but the same folder for data.
         let elsewhere = folder.path().join("elsewhere");
         assert_eq!(named(&elsewhere, Name::NextWithData, Some(&data)), id(""));
         assert_eq!(named(&out, Name::NextWithData, Some(&data)), id("-4"));

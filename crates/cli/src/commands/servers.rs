@@ -201,7 +201,7 @@ fn list_json(all: &[ListedServer], catalogue: &Catalogue) -> Value {
 
 /// Returns the installed servers for `dbdyno list servers`.
 pub(crate) fn here() -> Vec<Block> {
-    // `dbdyno servers` reports what is wrong with the reader's own catalogue.
+    // `dbdyno servers` reports errors in the user's own catalogue.
     let catalogue = Catalogue::read().unwrap_or_else(|_| Catalogue { entries: catalogue(), own_file: None });
     list_blocks(&listed(&catalogue, true), &catalogue)
 }
@@ -230,7 +230,7 @@ fn list_blocks(all: &[ListedServer], catalogue: &Catalogue) -> Vec<Block> {
     blocks
 }
 
-/// Notes what is wrong with installed servers, and which have not been probed.
+/// Returns notes on faults of installed servers, and on servers that have not been probed.
 fn notes(all: &[ListedServer]) -> Vec<Block> {
     let heres = || all.iter().filter_map(|server| Some((server, server.here.as_ref()?)));
     let problems =
@@ -375,7 +375,7 @@ fn abilities_table(all: &[ListedServer]) -> Table {
     table
 }
 
-/// Names in one line what distinguishes a server that was just probed.
+/// Returns one line with the distinguishing features of a server that was just probed.
 fn abilities_summary(abilities: &Abilities) -> String {
     let mut words = vec![engines(abilities)];
     match abilities.thread_pool {

@@ -135,8 +135,8 @@ fn histories(runs: &[(String, Run)]) -> Vec<HistoryEntry> {
     several.map(entry).collect()
 }
 
-/// Writes the history of a plan, also when its runs are not comparable. The page begins with what
-/// differs.
+/// Writes the history of a plan, also when its runs are not comparable. The page begins with the
+/// differences.
 fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
     let mut of_plan: Vec<&RunValues> = runs.iter().filter(|run| run.manifest.plan.name == plan).collect();
     of_plan.sort_by(|one, other| one.manifest.started.cmp(&other.manifest.started));

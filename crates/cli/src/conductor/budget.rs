@@ -2,8 +2,8 @@
 //! analysis) finds the comparisons that are still undecided. Further blocks then run these
 //! comparisons and the steps that they need, as long as the time that is left suffices.
 //!
-//! The time that a run has taken is what its earlier sessions have recorded, plus the time of this
-//! session on a monotonic clock.
+//! The time that a run has taken is the time that its earlier sessions have recorded, plus the time
+//! of this session on a monotonic clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

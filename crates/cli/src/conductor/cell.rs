@@ -1,5 +1,5 @@
-//! Runs one cell: one variant on fresh data runs all steps of one workload. Each step runs on the
-//! data and in the server that the plan asks for.
+//! Runs one cell: one variant on fresh data runs all steps of one workload. Each step gets the data
+//! and the server state that the plan specifies.
 //!
 //! With `design = "alternate"` the servers of all variants stay up, and each step of a block runs
 //! on one server after the other. A temporary slowdown of the machine then affects all of them.
@@ -334,7 +334,7 @@ impl Conductor<'_> {
         (first..steps.names.len()).filter(is_run).collect()
     }
 
-    /// Gives step `index` the server and the data that the plan asks for.
+    /// Gives step `index` the server state and the data that the plan specifies.
     fn ready(
         &mut self,
         steps: &mut CellSteps<'_>,

@@ -65,8 +65,8 @@ pub(crate) struct Database {
     config_notes: Vec<String>,
 }
 
-/// Returns the folder of a run's data directories. It lies in the run directory unless the plan
-/// names a place, because its filesystem is part of what is measured.
+/// Returns the folder of a run's data directories. It is in the run directory unless the plan names
+/// another folder, so that the user chooses the filesystem, which affects the results.
 pub(crate) fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
     let name = run_dir.file_name().unwrap_or_default();
     let root = plan.host.data_dir.as_ref().map_or_else(|| run_dir.join("data"), |folder| folder.join(name));
@@ -298,7 +298,7 @@ impl Database {
     }
 
     /// Returns where to query the server's own counters while the load runs. The result is `None`
-    /// for SQLite, because a query would take a lock on the very file that is being measured.
+    /// for SQLite, because a query would lock the file that is being measured.
     pub(crate) fn status_server(&self) -> Option<DatabaseServer> {
         self.database_server.address.login().map(|_| self.database_server.clone())
     }
@@ -312,7 +312,7 @@ impl Database {
         found.into_iter().chain(of_server.chain(&self.config_notes).cloned()).collect()
     }
 
-    /// Returns how the server ended, with the end of its log, if it is gone.
+    /// Returns how the server ended, with the last lines of its log, if it has ended.
     pub(crate) fn exit_report(&self) -> Option<String> {
         let server = self.server.as_ref()?;
         let status = server.end_of(server.exit_status()?);
@@ -357,8 +357,8 @@ async fn process_of(database_server: &DatabaseServer) -> Result<Option<u32>, DbE
     Ok(pid)
 }
 
-/// Adds to the error of a server that did not start which of the plan's intents has set the option.
-/// The server names only its own option, but the reader knows the intent.
+/// Adds the plan's intent that has set the option to the error of a server that did not start. The
+/// server names only the option, but the user has written the intent.
 fn with_causes(config: &Rendered, error: &Error) -> String {
     let error = error.to_string();
     [vec![error.clone()], config.causes(&error)].concat().join("\n")
@@ -496,8 +496,8 @@ fn is_half_of_memory_free(files: &HostFiles) -> bool {
     free.is_some_and(|(free, total)| free >= total / 2)
 }
 
-/// Fails if a symbolic link is in the place of a folder that a run makes for its data. Folders that
-/// the user names may be links.
+/// Fails if a folder that a run makes for its data is a symbolic link. Folders that the user names
+/// may be links.
 pub(crate) fn refuse_links(data_root: &Path) -> Result<(), ExitError> {
     let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];

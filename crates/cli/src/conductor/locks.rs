@@ -281,8 +281,8 @@ impl Drop for OtherRuns {
     }
 }
 
-/// Makes the file under a hidden name and locks it. It gets its own name only then, so that no one
-/// sees it without its lock.
+/// Makes the file under a hidden name and locks it. It gets its final name only then, so that no
+/// other process sees it unlocked.
 fn create_locked_file(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
     let (unseen, path) = (folder.join(format!(".{name}")), folder.join(name));
     let _ = fs::remove_file(&unseen);

@@ -234,7 +234,7 @@ impl Stop {
         Self::Cell((Outcome::Interrupted, Some(format!("interrupted by the user {when}"))))
     }
 
-    /// Puts the place where the cell ended in front of its reason.
+    /// Puts the step or phase in which the cell ended in front of its reason.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Self::Cell((outcome, why)) => Self::Cell((outcome, why.map(|why| format!("{place}: {why}")))),
@@ -243,7 +243,7 @@ impl Stop {
     }
 }
 
-/// Returns the ending of a cell that has come to its end or has stopped.
+/// Returns the ending of a cell that has run to its end or was stopped.
 pub(crate) fn ending(went: Result<CellEnding, Stop>) -> Result<CellEnding, ExitError> {
     match went {
         Ok(ending) | Err(Stop::Cell(ending)) => Ok(ending),
@@ -265,7 +265,7 @@ impl From<dbdyno_record::Error> for Stop {
 
 impl Conductor<'_> {
     /// Starts the server of each variant once and reads its settings back. It fails when the
-    /// variants differ in settings that decide results and the plan does not say so.
+    /// variants differ in settings that decide results and the plan does not allow that.
     pub(crate) fn refuse_unequal(&mut self) -> Result<(), ExitError> {
         parity::check_differs(self.plan)?;
         let mut subjects = Vec::new();
@@ -299,7 +299,7 @@ impl Conductor<'_> {
             description
         };
         let server = described.await.map(|described| server_info(described, &database));
-        // A fault at the server's stop is not reported here. It is reported when the server is
+        // A fault of this shutdown is not reported. A lasting fault shows again when the server is
         // measured.
         let _ = database.end(false, self.plan.host.stop_timeout.0, &self.cancel);
         Ok(server?)

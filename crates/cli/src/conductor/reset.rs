@@ -87,7 +87,7 @@ pub(crate) fn snapshot_dir(data_root: &Path, id: &CellId) -> PathBuf {
 }
 
 impl Conductor<'_> {
-    /// Returns the snapshot that this cell is to begin on, if its workload asks for one and an
+    /// Returns the snapshot on which this cell begins, if its workload's data mode uses one and an
     /// earlier block has taken it.
     pub(crate) fn snapshot(&self, id: &CellId) -> Option<Snapshot> {
         let mode = self.plan.workload.data_of(&id.workload).0;

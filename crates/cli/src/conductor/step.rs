@@ -40,7 +40,7 @@ pub(crate) struct StepTask<'a, 'b> {
     /// Whether the step runs again, only to make the data. Its record is then kept apart, and no
     /// rate is reported.
     pub(crate) is_repeated: bool,
-    /// What is wrong with the loaded tables that the step runs on.
+    /// Faults of the loaded tables on which the step runs.
     pub(crate) misloaded: &'a [String],
 }
 
@@ -275,8 +275,8 @@ impl StepTask<'_, '_> {
         Ok(())
     }
 
-    /// Returns a sampler that is ready to begin, or one that does nothing if the plan says so. The
-    /// record reports what is not sampled.
+    /// Returns a sampler that is ready to begin, or one that does nothing if the plan switches
+    /// sampling off. The record lists the sources that are not sampled.
     fn sampler(
         &self,
         writer: &mut StepWriter,
@@ -442,7 +442,7 @@ pub(crate) async fn read_deferred_work(
 }
 
 /// Writes both readings, with their times relative to the barrier. It writes nothing for a step
-/// that never came to its barrier, nor when one reading is missing, because one reading alone shows
+/// that never reached its barrier, nor when one reading is missing, because one reading alone shows
 /// no change.
 pub(crate) fn write_deferred_work(
     writer: &StepWriter,

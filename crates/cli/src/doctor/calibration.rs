@@ -1,6 +1,6 @@
-//! Measures what rate the load client can reach. It is an ordinary run of point selects against
-//! servers that only send prepared responses. Calibrations are kept in a file in the user's cache
-//! folder, and written as a table and as JSON.
+//! Measures the highest rate of the load client. The calibration is an ordinary run of point
+//! selects against servers that only send prepared responses. Calibrations are kept in a file in
+//! the user's cache folder, and written as a table and as JSON.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -151,8 +151,8 @@ fn calibration(
     })
 }
 
-/// Returns the rates by driver, then by connections. Invalid steps count too. A client at its limit
-/// makes a step invalid elsewhere, but here this limit is what is measured.
+/// Returns the rates by driver, then by connections. Invalid steps count too. In other runs a
+/// client at its limit makes a step invalid, but a calibration measures this very limit.
 fn rates(findings: &Findings, server_cpus: usize) -> Vec<ClientRate> {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let of_test = steps.filter(|step| step.name.starts_with(TEST)).flat_map(|step| &step.variants);

@@ -1,9 +1,9 @@
-//! `dbdyno doctor` checks whether this machine is fit to measure on, and what rate the load client
-//! can reach on it.
+//! `dbdyno doctor` checks whether this machine is fit for measuring, and measures the highest rate
+//! of the load client on it.
 //!
-//! A finding is one line of the fitness list: what was found, a verdict for measuring, and what to
-//! do about it. The checks are in one file per topic. Each check judges only from its arguments,
-//! and reads files only through [`HostFiles`].
+//! A finding is one line of the fitness list: the fact, a verdict on it for measuring, and advice.
+//! The checks are in one file per topic. Each check judges only from its arguments, and reads files
+//! only through [`HostFiles`].
 
 pub(crate) mod calibration;
 mod cpu;
@@ -192,7 +192,7 @@ pub(crate) struct Finding {
     pub(crate) name: &'static str,
     pub(crate) verdict: Verdict,
     pub(crate) found: String,
-    /// What to do about it. It is empty where nothing has to be done.
+    /// Advice to the user. It is empty where nothing has to be done.
     pub(crate) advice: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! Runs the blocks of a plan on several machines. Each block is a task, which is a dbdyno of its
 //! own on one machine. When it has ended, its records become those of the run. Machines of another
-//! class than the first one get no block unless the plan says so.
+//! class than the first one get no block unless the plan allows that.
 
 mod shipment;
 
@@ -409,8 +409,8 @@ impl Drop for BlockTask {
 }
 
 impl Fleet<'_> {
-    /// Takes the records of an ended task into the run. It is `false` when the task did not come to
-    /// the end of its block.
+    /// Takes the records of an ended task into the run. It is `false` when the task did not
+    /// complete its block.
     fn collect(&mut self, machine: &str, task: &BlockTask, tally: &mut RunTally) -> Result<bool, ExitError> {
         let Ok(measured) = Run::outline(&task.dir) else { return Ok(false) };
         let (host, cells) = (measured.manifest.host, measured.manifest.order);
@@ -457,7 +457,7 @@ impl Fleet<'_> {
     }
 }
 
-/// Whether a task has come to its end. A task that was interrupted lacks cells.
+/// Whether a task has run to its end. A task that was interrupted lacks cells.
 fn is_whole(events: &[RunEvent]) -> bool {
     let Some(RunEvent::Ended { outcome, .. }) = events.last() else { return false };
     *outcome != Outcome::Interrupted

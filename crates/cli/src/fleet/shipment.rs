@@ -175,8 +175,8 @@ impl Fleet<'_> {
     }
 }
 
-/// Returns the files that a plan names, as far as they still exist here. A resumed run has its own
-/// copies of option files.
+/// Returns the files that a plan names, as far as they still exist on this machine. A resumed run
+/// has its own copies of option files.
 fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     each_file(plan, |path| found.extend(path.exists().then(|| path.clone())));
@@ -240,8 +240,8 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Packs the server `name` of a servers folder. It packs what a link there leads to, and not
-    /// the link.
+    /// Packs the server `name` of a servers folder. If the server is a link, it packs the folder to
+    /// which the link leads.
     fn of_server(folder: PathBuf, name: &str) -> Result<Self, ExitError> {
         let facts = format!("{name}.toml");
         let has_facts = folder.join(&facts).exists();
@@ -381,7 +381,7 @@ mod tests {
         let names: BTreeSet<_> = kept.iter().filter_map(|(name, _)| name.to_str()).collect();
         let hashes = shipment.0.iter().map(|archive| archive.hash.as_str());
         assert_eq!(names, hashes.chain(["tasks", "tasks.lock"]).collect::<BTreeSet<_>>());
-        // The machine does not request again what it has been sent, so the sources may go.
+        // The machine does not request files again that it has, so the sources may be removed.
         for name in ["dbdyno", "c.toml", "build/mysqld"] {
             std::fs::remove_file(desk.join(name)).unwrap();
         }

@@ -249,9 +249,9 @@ enum Use {
     Value,
     /// The option takes a value and may come several times: it names a script or sets a variable.
     Script,
-    /// The option stands for one of pgbench's own scripts, at its place among the others.
+    /// The option stands for one of pgbench's own scripts. Its position among the scripts counts.
     Builtin(&'static str),
-    /// The option changes nothing.
+    /// The option has no effect.
     Ignored,
     /// The option would make other tables, so it is refused.
     Refused,

@@ -201,7 +201,7 @@ pub(super) struct SysbenchCommandLine {
     pub(super) own: BTreeMap<String, String>,
 }
 
-/// Options of sysbench that have an effect here.
+/// Options of sysbench that have an effect in dbdyno.
 const APPLIED: &str = "
     threads num_threads events max_requests time max_time warmup_time rate
     report_interval percentile histogram forced_shutdown thread_init_timeout
@@ -213,7 +213,7 @@ const APPLIED: &str = "
     pgsql_host pgsql_port pgsql_user pgsql_password pgsql_db pgsql_sslmode
     test";
 
-/// Options of sysbench that change nothing here. A message names those that are used.
+/// Options of sysbench that have no effect in dbdyno. A message names those that are used.
 const IGNORED: &str = "
     luajit_cmd thread_stack_size report_checkpoints verbosity debug
     db_debug mysql_debug mysql_compression mysql_compression_algorithms

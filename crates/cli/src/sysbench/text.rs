@@ -176,7 +176,7 @@ pub(super) fn histogram(counts: &SysbenchCounts) -> String {
     const BUCKETS: usize = 1024;
     let (least, greatest) = (0.001_f64, 100_000.0_f64);
     let step = (greatest / least).ln() / (BUCKETS - 1) as f64;
-    // sysbench's own buckets end at `greatest`. Here they go on beyond it in the same steps.
+    // sysbench's own buckets end at `greatest`. dbdyno's continue beyond it in the same steps.
     let mut buckets = BTreeMap::<usize, u64>::new();
     for value in counts.times.0.iter_recorded() {
         let ms = value.value_iterated_to() as f64 / 1e3;

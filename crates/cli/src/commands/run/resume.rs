@@ -186,9 +186,9 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
     Ok(())
 }
 
-/// Reports a cell that was set aside after its snapshot was taken. It goes on from the snapshot,
-/// because a load that takes hours is not repeated unasked. The load steps are then in no cell of
-/// the run.
+/// Reports a cell that was set aside after its snapshot was taken. The cell continues from the
+/// snapshot, because a load that takes hours is repeated only on request. The load steps are then
+/// in no cell of the run.
 fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
     Snapshot::open(&snapshot_dir(data_root, cell))?;
     let begun = record.cells.iter().find(|begun| begun.id == *cell)?;

@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::commands::plan;
 use crate::support::Desk;
 
-/// Returns the output of `dbdyno plan` with an empty servers folder, where only a server's name
-/// tells what it can do.
+/// Returns the output of `dbdyno plan` with an empty servers folder, where dbdyno knows a server's
+/// features only from its name.
 fn shown(desk: &Desk, variants: &str, arguments: &[&str]) -> String {
     desk.write("p.toml", &plan(variants, ""));
     let mut command = desk.command(&[&["plan", "p.toml"], arguments].concat());

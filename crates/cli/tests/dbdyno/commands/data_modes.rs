@@ -1,4 +1,4 @@
-//! Checks on SQLite what data and caches a measured step starts with, for each value of the plan's
+//! Checks on SQLite with which data and caches a measured step starts, for each value of the plan's
 //! `data` and `cold`. Servers go through the same operations.
 
 use std::path::Path;

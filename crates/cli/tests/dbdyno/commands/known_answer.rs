@@ -268,7 +268,8 @@ fn statistics(text: &str) -> Vec<&str> {
     lines.map(|line| line.split(" (").next().unwrap_or(line).trim_end()).collect()
 }
 
-/// The server answers each statement at once, so that nothing but the scripts decides what is sent.
+/// The server answers each statement at once, so that only the scripts decide which statements are
+/// sent.
 #[test]
 #[ignore = "in cargo xtask test --all: the original sysbench"]
 fn every_sysbench_script_has_the_same_counts_in_dbdyno_and_in_sysbench() {
