@@ -197,12 +197,12 @@ pub(crate) const COLOURS: [&str; 7] =
 /// U+001F, which JSON may hold unescaped, are written as JSON escapes (`\u009b`), so that JSON
 /// stays valid.
 pub(crate) fn escaped<'a>(text: &'a str, own: &[&str]) -> Cow<'a, str> {
-    if !text.contains(steers) {
+    if !text.contains(controls_terminal) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);
     let mut rest = text;
-    while let Some(at) = rest.find(steers) {
+    while let Some(at) = rest.find(controls_terminal) {
         safe.push_str(&rest[..at]);
         rest = &rest[at..];
         if let Some(own) = own.iter().find(|own| rest.starts_with(**own)) {
@@ -225,7 +225,7 @@ pub(crate) fn escaped<'a>(text: &'a str, own: &[&str]) -> Cow<'a, str> {
 }
 
 /// Whether a terminal takes the character as a command.
-fn steers(character: char) -> bool {
+fn controls_terminal(character: char) -> bool {
     let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
@@ -314,7 +314,7 @@ mod tests {
         let value = serde_json::json!({ "name": "a\u{1b}[2J\u{9b}\u{7f}\u{202e}" });
         let text = serde_json::to_string_pretty(&value).expect("it is JSON");
         let safe = escaped(&text, &[]);
-        assert!(!safe.contains(steers));
+        assert!(!safe.contains(controls_terminal));
         assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).expect("it is JSON still"), value);
     }
 

@@ -24,8 +24,8 @@ const STANDARD_ERRORS: f64 = 3.0;
 /// Length of a tick as the kernel reports it to programs, 10 ms (USER_HZ). The kernel's internal
 /// ticks are as long or shorter.
 const TICK_US: f64 = 10_000.0;
-/// CPU time of other processes up to which none is reported. The kernel counts it in ticks of 10 ms
-/// and may add several ticks at once.
+/// CPU time of other processes that is too short to be reported. The kernel counts it in ticks of
+/// 10 ms and may add several ticks at once.
 const UNSEEN_US: f64 = 30_000.0;
 
 /// CPU time within one stretch of a step, in microseconds.

@@ -1,5 +1,5 @@
-//! Summarizes a step's common window: its operations, counters and CPU times. [`WindowSummary`]
-//! reads the records once, and all figures of the step are formulas over its values.
+//! Sums up a step's common window: its operations, counters and CPU times. [`WindowSummary`] reads
+//! the records once, and all figures of the step are formulas over its values.
 
 pub(crate) mod counters;
 pub(crate) mod cpu;

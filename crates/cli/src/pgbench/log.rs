@@ -230,8 +230,8 @@ struct LogFigures {
     count: u64,
     sum: f64,
     squares: f64,
-    least: f64,
-    greatest: f64,
+    lowest: f64,
+    highest: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -420,15 +420,15 @@ fn end_of_line(format: &Format, lag: u64, retries: u32) -> String {
 impl LogFigures {
     fn add(&mut self, value: u64) {
         let value = value as f64;
-        self.least = if self.count == 0 { value } else { self.least.min(value) };
-        self.greatest = self.greatest.max(value);
+        self.lowest = if self.count == 0 { value } else { self.lowest.min(value) };
+        self.highest = self.highest.max(value);
         self.count += 1;
         self.sum += value;
         self.squares += value * value;
     }
 
     fn text(&self) -> String {
-        format!("{:.0} {:.0} {:.0} {:.0}", self.sum, self.squares, self.least, self.greatest)
+        format!("{:.0} {:.0} {:.0} {:.0}", self.sum, self.squares, self.lowest, self.highest)
     }
 }
 

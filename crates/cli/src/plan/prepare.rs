@@ -491,10 +491,10 @@ pub(crate) fn connection_settings(
 /// minute at most and a second at least, because their time does not depend on the data.
 fn time_limits(plan: &Plan) -> TimeLimits {
     let default = TimeLimits::default();
-    let least = Duration::from_secs(1);
+    let shortest = Duration::from_secs(1);
     TimeLimits {
         login: plan.load.login_timeout.0,
-        answer: plan.host.statement_timeout.0.clamp(least, default.answer),
+        answer: plan.host.statement_timeout.0.clamp(shortest, default.answer),
         ..default
     }
 }
