@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_in_the_place_of_a_file_is_replaced_and_what_it_leads_to_is_not_touched() {
+    fn a_link_in_place_of_a_file_is_replaced_and_its_target_is_not_touched() {
         let folder = tempfile::tempdir().unwrap();
         let (theirs, path) = (folder.path().join("theirs"), folder.path().join("report.html"));
         fs::write(&theirs, "x").unwrap();

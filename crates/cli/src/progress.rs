@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn work_outside_the_clock_has_no_rate_and_keeps_its_name() {
+    fn work_outside_the_measured_time_has_no_rate_and_keeps_its_name() {
         let busy = ProgressLine {
             block: line().block,
             variant: line().variant,
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_asked_nothing_is_not_silent() {
+    fn a_server_without_requests_is_not_silent() {
         assert_eq!(words(100, 0, |_| false), []);
     }
 }

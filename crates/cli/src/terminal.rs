@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn results_go_into_the_file_that_was_asked_for_or_it_is_named() {
+    fn results_go_into_the_requested_file_or_an_error_names_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("report.md");
         assert!(deliver("report", "a table\n", Some(&file)).is_ok());

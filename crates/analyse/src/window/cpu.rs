@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_embedded_database_is_the_client_and_one_out_of_sight_may_be_any_process() {
+    fn an_embedded_database_is_the_client_and_an_external_one_may_be_any_process() {
         let counters = counters(30_000, 0);
         let embedded = shares(&counters, Hosting::Embedded, &[]).unwrap();
         assert_eq!((embedded.own_us, embedded.foreign_us), (1_000_000.0, 2_000_000.0));

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_with_fewer_than_twenty_operations_or_one_per_connection_decides_nothing() {
+    fn a_window_with_fewer_than_twenty_operations_or_one_per_connection_is_too_short() {
         let found = |connections: usize, scan_us: u64| {
             summary(&scan_step(&vec![(scan_us, 1); connections], (0, 10_000_000))).too_few()
         };

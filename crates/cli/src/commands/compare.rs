@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_p99_fails_where_it_is_asked_for() {
+    fn a_higher_p99_fails_where_p99_is_a_gate() {
         let ratio = Ratio { value: 1.3, blocks: Vec::new(), bound: None, inference: None };
         let with = |verdict| {
             let p99 = Some(PercentileRatio { ratio: ratio.clone(), verdict: Some(verdict) });

@@ -487,7 +487,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_names_what_distinguishes_a_build() {
+    fn a_summary_names_the_distinguishing_features_of_a_build() {
         let text = |word: &str| word.to_owned();
         let abilities = Abilities {
             engines: ["Aria", "CSV", "InnoDB", "MyISAM", "ROCKSDB"].map(text).to_vec(),

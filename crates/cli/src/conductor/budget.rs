@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_takes_what_its_cells_took_without_the_steps_that_are_left_out_and_a_rest_before_each() {
+    fn a_block_takes_the_time_of_its_cells_without_left_out_steps_and_a_rest_before_each_cell() {
         let id =
             |variant: &str| CellId { block: 4, variant: variant.to_owned(), workload: "oltp".to_owned() };
         let seconds = |cells: Vec<CellId>, left_out: &[&str]| {

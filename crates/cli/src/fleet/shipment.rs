@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_whose_file_was_replaced_travels_as_it_runs() {
+    fn a_program_whose_file_was_replaced_is_sent_as_it_runs() {
         let folder = tempfile::tempdir().unwrap();
         let (program, kept) = (folder.path().join("sleep"), folder.path().join("kept"));
         std::fs::copy("/bin/sleep", &program).unwrap();

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_long_form_of_every_option_says_what_its_letter_says() {
+    fn the_long_form_of_every_option_equals_its_letter() {
         for (letter, name, used) in OPTIONS.into_iter().filter(|(letter, ..)| *letter != ' ') {
             let value = if matches!(used, Use::Value | Use::Script) { " tpcb-like" } else { "" };
             let short = of(&format!("-{letter}{value}"));
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_a_place_are_named() {
+    fn wrong_words_are_named_in_the_error() {
         assert_eq!(of("-Z").unwrap_err(), "-Z is no option of pgbench");
         assert_eq!(of("--nix=1").unwrap_err(), "--nix is no option of pgbench");
         assert_eq!(of("-c").unwrap_err(), "--client takes a value");

@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn verbose_messages_say_what_becomes_of_the_transaction() {
+    fn verbose_messages_say_whether_the_transaction_is_retried() {
         let mut watch =
             Watch { tally: Mutex::default(), logs: None, is_verbose: true, tries: 3, latency_limit: None };
         insta::assert_snapshot!(watch.verbose_messages(&attempt(true)).join("\n"), @r"

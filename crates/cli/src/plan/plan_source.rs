@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_plan_has_what_other_flags_say() {
+    fn a_saved_plan_has_the_values_of_other_flags() {
         let spelt = Spelt::parse_from(["dbdyno", "--server", "a", "--workload", "w"]);
         let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let overrides = [

@@ -165,7 +165,7 @@ fn of_run(dir: &Path, manifest: &Manifest) -> Result<NoiseEstimate, ExitError> {
         of_plan.is_some_and(|workload| workload.steps.contains(&noise.step))
     };
     if !steps.iter().any(|noise| is_planned(&noise)) {
-        return Err(ExitError::usage(none_of_the_plan(dir, &steps, manifest)));
+        return Err(ExitError::usage(no_common_step(dir, &steps, manifest)));
     }
     let kind = kind(&steps);
     let mut from = format!("{kind} run {}", run.manifest.run_id);
@@ -196,7 +196,7 @@ fn kind(steps: &[StepNoise]) -> &'static str {
 }
 
 /// Writes the error for a run that shares no step with the plan.
-fn none_of_the_plan(dir: &Path, steps: &[StepNoise], manifest: &Manifest) -> String {
+fn no_common_step(dir: &Path, steps: &[StepNoise], manifest: &Manifest) -> String {
     let known: Vec<String> = steps.iter().map(|noise| format!("{} {}", noise.workload, noise.step)).collect();
     let planned: Vec<String> = manifest
         .workloads

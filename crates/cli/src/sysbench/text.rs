@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_asks_a_database_has_its_totals_where_nothing_was_answered() {
+    fn a_script_with_a_database_has_totals_even_without_an_answer() {
         let text = cumulative(&SysbenchCounts::default(), 95, 1.0, &[(0.0, 0.0)], true);
         for name in ["transactions:", "queries:"] {
             let line = text.lines().map(str::trim).find(|line| line.starts_with(name)).unwrap();

@@ -45,7 +45,7 @@ fn a_wrong_unit_is_shown_with_line_and_column() {
 }
 
 #[test]
-fn a_number_without_a_unit_is_no_duration() {
+fn a_number_without_a_unit_is_not_a_duration() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, "read_write_time = 30"), &[]);
     insta::assert_snapshot!(said, @r#"exit 2: error: p.toml:10:19: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
 }

@@ -197,7 +197,7 @@ async fn an_agent_takes_one_conductor_with_the_right_certificate_and_ends_with_i
 }
 
 #[test]
-fn what_client_hosts_cannot_do_is_refused_before_anything_runs() {
+fn plans_that_client_hosts_cannot_run_are_refused_before_anything_runs() {
     let desk = Desk::new();
     let refusal = |hosts: &str, variant: &str, workload: &str| {
         let text = format!(

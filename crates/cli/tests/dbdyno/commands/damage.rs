@@ -148,7 +148,7 @@ fn a_number_that_was_edited_is_found_and_neither_ends_nor_delays_a_report() {
 }
 
 #[test]
-fn garbage_in_the_last_line_of_a_steps_events_is_damage_and_no_interruption() {
+fn garbage_in_the_last_line_of_a_steps_events_is_damage_and_not_an_interruption() {
     let desk = Desk::new();
     let dir = one_run(&desk);
     let step = dir.join("cells/1/a/insert-benchmark/qr100");
