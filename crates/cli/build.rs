@@ -1,14 +1,14 @@
-//! Gives the binary the commit it was built from, so that every record can say so, and the plans
-//! that ship with it.
+//! Puts into the binary the commit that it was built from, so that every record can name it, and
+//! the plans that ship with dbdyno.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 fn main() {
-    // Only what is compiled in: a commit alone builds nothing again, and a binary that was built
-    // before it says the commit it was built from, with its changes. A distributed binary is built
-    // in a fresh target folder and says its own.
+    // Only files that are compiled in are watched, so a new commit alone causes no build. A binary
+    // from before the commit then still names the earlier commit, with `+changes`. A distributed
+    // binary is built in a fresh target folder and names its own commit.
     println!("cargo::rerun-if-changed=../../Cargo.lock");
     for entry in fs::read_dir("..").into_iter().flatten().flatten() {
         println!("cargo::rerun-if-changed={}", entry.path().join("src").display());
@@ -20,7 +20,8 @@ fn main() {
     plans.sort();
     let entry = |path: &PathBuf| {
         let name = path.strip_prefix("../../plans").expect("it lies there").display().to_string();
-        // By a variable that cargo watches: another checkout may use the same target folder.
+        // The path goes through a variable that cargo watches, because another checkout may use the
+        // same target folder.
         format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../../plans/{name}\"))),\n")
     };
     let list: String = plans.iter().map(entry).collect();
@@ -28,7 +29,7 @@ fn main() {
     fs::write(out, format!("&[\n{list}]\n")).expect("cargo's folder can be written");
 }
 
-/// The files below `folder`.
+/// Adds the files below `folder` to `found`.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -36,7 +37,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// `1a2b3c4d5e6f`, with `+changes` when tracked files differ from it; `None` outside a checkout.
+/// Returns `1a2b3c4d5e6f`, with `+changes` when tracked files differ from that commit. It is `None`
+/// outside a checkout.
 fn commit() -> Option<String> {
     if !Path::new("../../.git").exists() {
         return None;
@@ -47,7 +49,7 @@ fn commit() -> Option<String> {
 }
 
 fn git(arguments: &[&str]) -> Option<String> {
-    // Without this `status` writes the index, which others watch.
+    // Without this option `git status` rewrites the index, which editors and other programs watch.
     let output = Command::new("git").arg("--no-optional-locks").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

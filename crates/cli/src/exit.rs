@@ -1,24 +1,25 @@
-//! Exit statuses of dbdyno. They tell who has to do something about an error.
+//! Exit statuses of dbdyno. They show whether the user, the machine, a server or dbdyno caused an
+//! error.
 
 use dbdyno_report::not_comparable;
 
-/// Any error of which only the text matters.
+/// An error of any type, of which only the text matters.
 pub(crate) type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A comparison ended as slower than allowed.
+/// A comparison found a variant that is slower than allowed.
 pub(crate) const SLOWER: u8 = 1;
 /// The plan, a flag or a name is wrong, and the user can change it.
 pub(crate) const USAGE: u8 = 2;
 /// This machine lacks something: space, rights, or a CPU of this number.
 pub(crate) const MACHINE: u8 = 3;
-/// A server is not there, does not start, refuses or fails.
+/// A server is missing, does not start, refuses a request or fails.
 pub(crate) const SERVER: u8 = 4;
 /// dbdyno itself has a fault.
 pub(crate) const OURS: u8 = 5;
 /// The user stopped dbdyno. Shells report SIGINT by the same status.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// How a command ended that did not end well. `message` is `None` where it is already printed.
+/// The failure of a command. `message` is `None` where it is already printed.
 #[derive(Debug)]
 pub(crate) struct ExitError {
     pub(crate) code: u8,

@@ -1,9 +1,9 @@
-//! Keeps the files that dbdyno has for itself. A file next to records is written either whole or
-//! not at all. Small JSON files in the user's cache and state folders have contents that can be
+//! Manages files that dbdyno keeps for its own use. A file next to records is written either whole
+//! or not at all. Small JSON files in the user's cache and state folders have contents that can be
 //! obtained again, so a damaged file or one of another version counts as absent.
 //!
-//! What killed runs have left is removed where that is safe. What the user may still want is only
-//! named.
+//! Files of killed runs are removed where that is safe. Files that the user may still want are only
+//! reported.
 
 use std::fs;
 use std::io::{self, Write};
@@ -19,7 +19,8 @@ use crate::conductor::{is_ended_process, sweep_run_files};
 use crate::exit::ExitError;
 use crate::terminal;
 
-/// Writes `text` to `path`. It replaces what is there, even a link or a FIFO, and follows no link.
+/// Writes `text` to `path`. It replaces an existing file, even a link or a FIFO, and follows no
+/// link.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_added_extension("unfinished");
     match fs::remove_file(&unfinished) {
@@ -125,9 +126,9 @@ pub(crate) fn remove_stale() {
     }
 }
 
-/// Names the data that killed runs below `runs` have left there or in `data_dir`. They are not
-/// removed, because such a run can go on with them. It also names folders of runs that were killed
-/// before they began.
+/// Reports data that killed runs below `runs` have left there or in `data_dir`. They are not
+/// removed, because such a run can go on with them. It also reports folders of runs that were
+/// killed before they began.
 pub(crate) fn name_stale(runs: &Path, data_dir: Option<&Path>) {
     for (folder, data) in not_begun(runs, data_dir) {
         let folders: Vec<String> =
@@ -167,8 +168,7 @@ fn abandoned(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
     with_data.filter(|(run, _)| !is_written(run) && !run_has_ended(run)).collect()
 }
 
-/// Whether a run came to its end. Data that are still there were then kept because the plan says
-/// so.
+/// Whether a run has ended. If it has, data that still exist were kept because the plan demands it.
 fn run_has_ended(run: &Path) -> bool {
     last_event(run).is_some_and(|line| line.contains("\"event\":\"ended\""))
 }
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_in_the_place_of_a_file_is_replaced_and_what_it_leads_to_is_not_touched() {
+    fn a_link_in_place_of_a_file_is_replaced_and_its_target_is_not_touched() {
         let folder = tempfile::tempdir().unwrap();
         let (theirs, path) = (folder.path().join("theirs"), folder.path().join("report.html"));
         fs::write(&theirs, "x").unwrap();

@@ -32,9 +32,9 @@ const TEMPLATES_VARIABLE: &str = "DBDYNO_TEMPLATES";
 /// kernel drops only what is on the disk already.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Refuses what cannot work here, warns of what makes numbers doubtful, and makes the folders that
-/// a run needs. A run that continues already has `held_bytes` of data on the disk, so the plan
-/// needs that much less free space.
+/// Refuses a plan that cannot run on this machine, warns of conditions that make its numbers
+/// doubtful, and makes the folders that the run needs. A resumed run already has `held_bytes` of
+/// data on the disk, so it needs that much less free space.
 pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), ExitError> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
@@ -72,7 +72,7 @@ fn nearest(folder: &Path) -> &Path {
 fn can_make(folder: &Path) -> std::io::Result<()> {
     let found = nearest(folder);
     if found == folder {
-        // This fails in the same way as making a folder in the place of a file.
+        // The error is the same as for making a folder where a file exists.
         let is_folder = found.metadata().is_ok_and(|metadata| metadata.is_dir());
         return if is_folder { Ok(()) } else { Err(Errno::EEXIST.into()) };
     }
@@ -99,8 +99,8 @@ fn check_disk(plan: &Plan, data_dir: &Path, held_bytes: u64) -> Result<(), ExitE
     Ok(())
 }
 
-/// Refuses what the plan demands for its servers and this machine cannot provide: sockets, cold
-/// caches, and memory limits.
+/// Refuses a plan whose servers need sockets, cold caches or memory limits that this machine cannot
+/// provide.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), ExitError> {
     if plan.variants.iter().any(|variant| VariantKind::of(variant).is_started()) {
         // Each server gets a folder like this one for its socket, so making one must succeed.
@@ -204,8 +204,8 @@ pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
     })
 }
 
-/// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this, but servers get
-/// their own set.
+/// Keeps dbdyno itself off the servers' CPUs. Threads that start later inherit its CPUs, but
+/// servers get their own.
 pub(crate) fn pin_client(plan: &Plan) -> Result<(), ExitError> {
     plan.host.client_cpus.as_ref().map_or(Ok(()), keep_to)
 }
@@ -306,7 +306,7 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) 
     (folder, machine)
 }
 
-/// Number of cores out of which the client gets one. The client's cores are the last ones.
+/// The client gets one core out of this many. The client's cores are the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
 
 /// Variable that, with the value `shared`, leaves servers and client on all CPUs where the plan

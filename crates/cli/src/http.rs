@@ -1,9 +1,8 @@
-//! Answers requests of a browser or of Prometheus. It answers several at once, each on a connection
-//! of its own and within a short time. A client that connects and sends nothing cannot keep others
-//! from their answer.
+//! Answers requests of a browser or of Prometheus. It serves several connections at once, each for
+//! a short time, so a client that connects and sends nothing does not keep others waiting.
 //!
-//! What a run measures while it goes on is served as OpenMetrics text: counts since each step
-//! began, and rates and percentiles of the last second.
+//! The figures of a run in progress are served as OpenMetrics text: counts since each step began,
+//! and rates and percentiles of the last second.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,10 +20,10 @@ use crate::terminal;
 /// Longest request in bytes with its headers. A browser sends far less.
 const REQUEST_BYTES: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
-/// Highest number of connections that are served at once. Others wait until one of these has had
-/// its time.
+/// Highest number of connections that are served at once. Further connections wait until one of
+/// these ends.
 const MOST_AT_ONCE: usize = 128;
-/// Time between two checks whether one of them has ended.
+/// Time between two checks whether a connection has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -35,11 +34,11 @@ pub(crate) struct HttpAnswer {
     pub(crate) body: String,
 }
 
-/// Answers all who connect to `listener`. Each has `patience` for its request, and as long again
-/// for taking the answer. `reply` makes the answer from the path of a GET, and nothing else is
-/// answered. A request whose `Host` is not a name of this machine is refused, because a page from
-/// elsewhere whose name leads here must not read results. A request without a host is answered,
-/// because it does not come from a browser.
+/// Answers every client that connects to `listener`. Each has the time `patience` for its request,
+/// and the same time again for receiving the response. `reply` makes the response from the path of
+/// a GET, and other methods are refused. A request whose `Host` is not a name of this machine is
+/// refused, because a foreign page whose name resolves to this machine must not read results (DNS
+/// rebinding). A request without a host is answered, because it does not come from a browser.
 pub(crate) fn serve(
     listener: &TcpListener,
     patience: Duration,
@@ -84,8 +83,8 @@ struct Request {
     host: Option<String>,
 }
 
-/// Reads the whole head of one request, because an answer to a request that was not read to its end
-/// may get lost.
+/// Reads the whole header of one request, because the response may get lost if the request was not
+/// read to its end.
 fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Request> {
     let (mut read, mut piece) = (Vec::new(), [0; 1024]);
     loop {
@@ -113,8 +112,8 @@ fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Request> {
     }
 }
 
-/// Whether the host is this machine. An address cannot be another machine's name, and this
-/// machine's names are its own.
+/// Whether the host is an IP address or a name of this machine. A foreign page has a foreign name,
+/// so an address is safe.
 fn is_of_this_machine(host: &str) -> bool {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -136,7 +135,7 @@ fn is_of_this_machine(host: &str) -> bool {
 /// Quantiles of the last second's response times that are shown.
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99), ("1.0", 1.0)];
 
-/// Time that a client has for its request, and again for taking the response.
+/// Time that a client has for its request, and again for receiving the response.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Metrics that the measuring thread and the answering thread share.
@@ -147,7 +146,7 @@ pub(crate) struct Metrics(Arc<Mutex<MetricsState>>);
 struct MetricsState {
     run: String,
     plan: String,
-    /// Share of the run that is done (0 to 1), and the seconds to its end.
+    /// Share of the run that is done (0 to 1), and the seconds until its end.
     progress: (f64, f64),
     step: Option<StepState>,
 }
@@ -168,7 +167,7 @@ struct StepState {
 
 #[derive(Debug, Default)]
 struct KindState {
-    /// Sums since the step began. Momentary values are those of the last second.
+    /// Sums since the step began. Gauges have the values of the last second.
     sum: Interval,
     /// Response times of the last second in microseconds, in the order of [`QUANTILES`].
     quantiles_us: Option<[u64; 4]>,
@@ -183,7 +182,7 @@ impl Metrics {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Sets how far the run is, from 0 to 1, and the seconds that it will still take.
+    /// Sets the share of the run that is done, from 0 to 1, and the seconds that remain.
     pub(crate) fn progress(&self, done: f64, remaining_seconds: f64) {
         self.change(|state| state.progress = (done, remaining_seconds));
     }

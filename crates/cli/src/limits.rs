@@ -27,7 +27,7 @@ const OTHER_THREADS: u64 = 32;
 const OWN_ADDRESSES: u64 = 32 << 20;
 /// Bytes of the stack of a thread in Rust's standard library.
 const ADDRESSES_PER_THREAD: u64 = 2 << 20;
-/// Connections that are open during the load and carry none of it: one for set-up and checks, one
+/// Connections that are open during the load but carry none of it: one for set-up and checks, one
 /// for the sampler's status, and one for the lock on a database at an address.
 pub(crate) const OTHER_CONNECTIONS: u64 = 3;
 
@@ -37,8 +37,8 @@ struct Need {
     threads: u64,
 }
 
-/// Sets what the kernel does to this process when it exceeds a limit or crashes. It is called
-/// before any thread starts, because threads inherit these settings.
+/// Sets how the kernel treats this process when it exceeds a limit or crashes. It is called before
+/// any thread starts, because threads inherit these settings.
 pub(crate) fn begin() {
     // With SIGXFSZ blocked, a write beyond `ulimit -f` fails, which is reported with file and
     // advice, and the process goes on. The signal is blocked and not ignored, because servers must
@@ -100,8 +100,8 @@ fn raise_files(need: u64) -> Result<(), String> {
 
 /// Refuses more threads than the address space has room for. A thread that cannot be started is an
 /// error that can be reported. An allocation that fails ends the process with SIGABRT and no more
-/// than `memory allocation of N bytes failed`, because Rust leaves a program no choice there. What
-/// can be known before is therefore refused.
+/// than `memory allocation of N bytes failed`, because Rust leaves a program no choice there. A
+/// plan with too many threads is therefore refused before it runs.
 fn check_addresses(threads: u64, limit: u64) -> Result<(), String> {
     let need = OWN_ADDRESSES + threads * ADDRESSES_PER_THREAD;
     let [need_mib, limit_mib] = [need, limit].map(|bytes| bytes >> 20);
@@ -150,7 +150,7 @@ pub(crate) fn most_files() -> Option<u64> {
     getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard)
 }
 
-/// Names what limits the open files of this process now.
+/// Names the current limit on open files of this process.
 pub(crate) fn files_in_words() -> String {
     getrlimit(Resource::RLIMIT_NOFILE)
         .map_or_else(|_| "ulimit -n".to_owned(), |(soft, _)| format!("ulimit -n, now {soft}"))
@@ -195,8 +195,8 @@ async fn check_prepared(session: &mut AnySession, plan: &Plan) -> Result<(), Str
         return Ok(());
     }
     let Some(Room { most, setting }) = prepared_room(session).await else { return Ok(()) };
-    // MySQL prepares no BEGIN, but MariaDB does from some version on. What this session has
-    // prepared ends with it.
+    // MySQL prepares no BEGIN, but MariaDB does from some version on. The statement that this
+    // session prepares is released when the session ends.
     let need = plan.workload.most_prepared_statements(session.prepare("BEGIN").await.is_ok());
     if need <= most {
         return Ok(());

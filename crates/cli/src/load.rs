@@ -1,8 +1,8 @@
-//! Prepares the load of a step for every command that puts load on: a run, the agents of its client
-//! hosts, a fleet's tasks, and the command lines of other programs.
+//! Prepares the load of a step for every command that runs load: `run`, the agents of its client
+//! hosts, a fleet's tasks, `sysbench` and `pgbench`.
 //!
-//! These programs run a workload's only step outside of a plan. Its record is thrown away, because
-//! the results are printed while it runs.
+//! `sysbench` and `pgbench` run a workload's only step without a plan. Its record is thrown away,
+//! because the results are printed while it runs.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::host;
 /// Number of the random stream that spreads reconnections. No workload uses it.
 const STREAM: u32 = 0x7265_636f;
 
-/// What this process needs to put load on, whatever the workload.
+/// Settings with which this process runs load, whatever the workload.
 pub(crate) struct LoadClient<'a> {
     /// A plan's table `[load]`, or the same settings from a command line.
     pub(crate) load: &'a Load,
@@ -90,7 +90,7 @@ impl Default for ResponseTimes {
     }
 }
 
-/// What a command line says of connections.
+/// Connection settings from a command line.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     /// The same keys as in a plan's table `[load]`.
@@ -113,7 +113,8 @@ impl Opening {
 /// Makes the context in which a script runs. Its sessions commit after each statement, whatever the
 /// server's setting.
 pub(crate) fn ad_hoc_context(mut database_server: DatabaseServer, seed: u64) -> Result<Context, ExitError> {
-    // The script's own connections report a server that does not answer, if it opens any.
+    // The result is ignored, because the script's own connections, if any, report a server that
+    // does not answer.
     let _ = wait(database_server.commit_each_statement())?;
     Ok(Context { database_server, owned: false, seed, draws: seed, device: None })
 }

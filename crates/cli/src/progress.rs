@@ -1,9 +1,9 @@
 //! Shows the progress of a run. A terminal gets a bar with the progress of the plan and of the
-//! step, and with the time left. Any other output gets one line per step. A server that answers
-//! nothing for a while is reported.
+//! step, and with the remaining time. Any other output gets one line per step. A server that gives
+//! no answer for a while is reported.
 //!
 //! The progress line is fitted to the terminal. The bar shrinks first, then the names do. The rate
-//! and the time left are kept longest.
+//! and the remaining time are kept longest.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -108,7 +108,7 @@ impl Progress {
         self.begun.insert(key);
     }
 
-    /// Ends the cell. Its forecast counts as done, however far it came.
+    /// Ends the cell. Its whole forecast counts as done, even if the cell has ended early.
     pub(crate) fn cell_over(&mut self) {
         self.over += sum(&std::mem::take(&mut self.forecast));
         self.position.set(self.over);
@@ -121,8 +121,8 @@ impl Progress {
         self.cell = Default::default();
     }
 
-    /// Sets how many machines are at work, and how long their tasks have run together since the
-    /// last cell was over.
+    /// Sets the number of machines at work, and the total time that their tasks have run since the
+    /// last cell ended.
     pub(crate) fn elsewhere(&mut self, machines: usize, passed: Duration) {
         self.machines = u32::try_from(machines).unwrap_or(u32::MAX).max(1);
         self.position.set((self.over + passed).min(self.total));
@@ -134,7 +134,7 @@ impl Progress {
         self.busy(&format!("resting  {}", time::clock(left)));
     }
 
-    /// Counts a rest of this length, which is over or was ended.
+    /// Counts a rest of this length as done.
     pub(crate) fn rested(&mut self, length: Duration) {
         self.over += length;
         self.position.set(self.over);
@@ -159,7 +159,7 @@ impl Progress {
         self.bar.set_message(terminal::message(&text).into_owned());
     }
 
-    /// Shows how far a step has come. Everything that is planned before it counts as done.
+    /// Shows the progress of a step. Everything that is planned before it counts as done.
     fn within(&self, step: &str, at: Duration, line: ProgressLine) {
         let before = self.forecast.iter().take_while(|entry| entry.0 != step).map(|entry| entry.1);
         self.position.set(self.over + before.sum::<Duration>() + at.min(self.forecast_of(step)));
@@ -196,9 +196,9 @@ fn key(cell: &CellId) -> (String, String) {
     (cell.variant.clone(), cell.workload.clone())
 }
 
-/// Returns the remaining part of the forecast, scaled by how the forecast has held so far. Little
-/// is known of that until a tenth of the forecast is done: a server that takes ten seconds to
-/// initialise says nothing about the steps. The scale therefore begins near 1.
+/// Returns the remaining part of the forecast, scaled by the ratio of the elapsed time to the
+/// forecast so far. This ratio means little until a tenth of the forecast is done: a server that
+/// takes ten seconds to initialise says nothing about the steps. The scale therefore begins near 1.
 fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
     let doubt = (total / 10).max(Duration::from_secs(1));
     let scale = (elapsed + doubt).as_secs_f64() / (position + doubt).as_secs_f64();
@@ -248,7 +248,7 @@ pub(crate) struct Watcher<'a> {
     pub(crate) forecast: Duration,
     pub(crate) barrier: Option<Instant>,
     pub(crate) mark: Mark,
-    /// Watches the server's silence up to now.
+    /// Watches for a server that does not answer.
     pub(crate) stall_watch: StallWatch,
 }
 
@@ -323,8 +323,8 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// Columns of the bar, where there is room for them. The bar has only two lengths, so that it does
-/// not change with each digit of the rate.
+/// Possible widths of the bar in columns, the widest first. The bar has only two lengths, so that
+/// it does not change with each digit of the rate.
 const BARS: [usize; 2] = [20, 10];
 /// Names are cut down to 14 characters, then to 8, before they are left out.
 const SHORT_NAMES: [usize; 2] = [14, 8];
@@ -344,7 +344,7 @@ struct ProgressLine {
     what: String,
     rate: String,
     latency: String,
-    /// How far the step is, and how long it is expected to take.
+    /// Elapsed time of the step, and its forecast duration.
     times: String,
 }
 
@@ -398,7 +398,7 @@ fn bar_text(columns: usize, done: f64) -> String {
 }
 
 /// Cuts `over` characters from the middle of `name`, but keeps at least `least` of them. Both ends
-/// stay, because names of variants are seldom alike at both.
+/// stay, because names of variants seldom have the same beginning and the same end.
 fn shortened(name: &str, over: usize, least: usize) -> String {
     let length = name.chars().count();
     if over == 0 || length <= least {
@@ -412,7 +412,8 @@ fn shortened(name: &str, over: usize, least: usize) -> String {
     format!("{begin}…{end}")
 }
 
-/// A silence is reported when it has lasted this long, and again each time it has doubled.
+/// A silence of the server is reported when it has lasted this long, and again each time that it
+/// has doubled.
 pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -429,8 +430,8 @@ impl Default for StallWatch {
 }
 
 impl StallWatch {
-    /// Takes what all clients did in the last second. It returns how long the silence has lasted,
-    /// if that is to be reported now. A server that is asked nothing is not silent.
+    /// Takes the last second's intervals of all clients. It returns the length of the server's
+    /// silence, if that is to be reported now. A server without requests is not silent.
     pub(crate) fn second(&mut self, intervals: &[Interval]) -> Option<Duration> {
         let last = intervals.first()?;
         let is_silent = intervals.iter().all(|interval| interval.done + interval.failed == 0)
@@ -569,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn work_outside_the_clock_has_no_rate_and_keeps_its_name() {
+    fn work_outside_the_measured_time_has_no_rate_and_keeps_its_name() {
         let busy = ProgressLine {
             block: line().block,
             variant: line().variant,
@@ -615,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_asked_nothing_is_not_silent() {
+    fn a_server_without_requests_is_not_silent() {
         assert_eq!(words(100, 0, |_| false), []);
     }
 }

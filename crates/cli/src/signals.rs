@@ -17,14 +17,14 @@ pub(crate) const RUN_STOPS: &str = "stopping; results are kept (again: stop at o
 /// command and then its command's group, and the two signals may arrive 0.1 ms apart. No user
 /// presses Ctrl-C twice within this time.
 const SAME_REQUEST: Duration = Duration::from_millis(250);
-/// Time that the second signal leaves for cancelling statements on servers that go on.
+/// Time that the second signal leaves for cancelling statements on servers that keep running.
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 
 /// Servers on which statements are cancelled when the process ends at once.
 static GOES_ON: Mutex<Vec<DatabaseServer>> = Mutex::new(Vec::new());
 
-/// Whether the first signal ends the process at once, because nothing runs yet that would have to
-/// be ended.
+/// Whether the first signal ends the process at once, because nothing runs yet that must be stopped
+/// first.
 static IS_IDLE: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether the first signal ends the process at once. Until its first server is started or
@@ -34,21 +34,22 @@ pub(crate) fn idle(is_idle: bool) {
     IS_IDLE.store(is_idle, Ordering::Relaxed);
 }
 
-/// Sets the servers that others run. The second signal cancels what they still do for this process.
+/// Sets the servers that others run. The second signal cancels the statements that they still
+/// execute for this process.
 pub(crate) fn cancel_at(database_servers: Vec<DatabaseServer>) {
     *GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) = database_servers;
 }
 
-/// Returns a flag that the first signal sets, which also prints `text`. The second signal ends the
-/// process. Servers that the process started end with it, because the kernel signals them (parent
-/// death signal).
+/// Returns a flag that the first signal sets. That signal also prints `text`, and the second signal
+/// ends the process. Servers that the process started end with it, because the kernel signals them
+/// (parent death signal).
 pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, ExitError> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let cannot = |error: std::io::Error| ExitError::machine(format!("cannot watch for Ctrl-C: {error}"));
     let runtime = host::event_loop()?;
-    // The signals are watched from here on, and not from the start of the thread, which may begin
-    // late. A signal then no longer ends the process at once.
+    // From this point on a signal no longer ends the process at once. The watch does not wait for
+    // the thread below, which may start late.
     let signals = {
         let _runtime = runtime.enter();
         let watched = |kind| signal(kind).map_err(cannot);
@@ -67,8 +68,8 @@ pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, ExitError> {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// SIGHUP, which says that the terminal has gone. It is `None` where that signal is ignored, as
-    /// under `nohup`.
+    /// SIGHUP, which means that the terminal was closed. It is `None` where that signal is ignored,
+    /// as under `nohup`.
     hangup: Option<Signal>,
 }
 

@@ -27,7 +27,7 @@ struct OutputSettings {
 
 static SETTINGS: OnceLock<OutputSettings> = OnceLock::new();
 
-/// Takes what the command line says of output. It is called once, before anything is printed.
+/// Takes the command line's settings for output. It is called once, before anything is printed.
 pub(crate) fn set(colour: Colour, quiet: bool) {
     let _ = SETTINGS.set(OutputSettings { colour, quiet });
 }
@@ -51,8 +51,7 @@ pub(crate) fn out_json(value: &impl Serialize) -> Result<(), ExitError> {
     out(&serde_json::to_string_pretty(value).map_err(ExitError::ours)?)
 }
 
-/// Prints what the command line itself answers with: help and version as results, mistakes as
-/// messages.
+/// Prints clap's own output: help and version as results, mistakes as messages.
 pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), ExitError> {
     if of_clap.use_stderr() {
         note(of_clap.render().to_string().trim_end());
@@ -62,7 +61,7 @@ pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), ExitError> {
     printed.map_or_else(|error| lost(&error), Ok)
 }
 
-/// Prints results, or writes them into the requested file and says where they are.
+/// Prints results, or writes them to the requested file and prints its path.
 pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(), ExitError> {
     let Some(path) = file else { return out(text) };
     std::fs::write(path, text).map_err(|error| {
@@ -118,8 +117,8 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", message(text));
 }
 
-/// Prints an error that the user can mend. It is printed whole, because it may list what can be
-/// written instead.
+/// Prints an error that the user can correct. It is printed whole, because it may list the valid
+/// values.
 pub(crate) fn mistake(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "error: {}", escaped(text, &[]));
 }
@@ -132,7 +131,7 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether there is a person who can be asked.
+/// Whether a user is at the terminal and can answer a question.
 pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !settings().quiet
 }
@@ -198,12 +197,12 @@ pub(crate) const COLOURS: [&str; 7] =
 /// U+001F, which JSON may hold unescaped, are written as JSON escapes (`\u009b`), so that JSON
 /// stays valid.
 pub(crate) fn escaped<'a>(text: &'a str, own: &[&str]) -> Cow<'a, str> {
-    if !text.contains(steers) {
+    if !text.contains(controls_terminal) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);
     let mut rest = text;
-    while let Some(at) = rest.find(steers) {
+    while let Some(at) = rest.find(controls_terminal) {
         safe.push_str(&rest[..at]);
         rest = &rest[at..];
         if let Some(own) = own.iter().find(|own| rest.starts_with(**own)) {
@@ -226,13 +225,13 @@ pub(crate) fn escaped<'a>(text: &'a str, own: &[&str]) -> Cow<'a, str> {
 }
 
 /// Whether a terminal takes the character as a command.
-fn steers(character: char) -> bool {
+fn controls_terminal(character: char) -> bool {
     let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
 /// Cuts each line of `text` to at most `most` characters. A longer line loses its middle, because
-/// its end says what to try.
+/// its end holds the advice.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.lines().all(|line| line.chars().count() <= most) {
         return Cow::Borrowed(text);
@@ -255,7 +254,7 @@ mod tests {
     use super::*;
     use crate::exit::MACHINE;
 
-    /// Takes nothing, and fails for this reason.
+    /// A writer that accepts no bytes and fails with this kind of error.
     struct Refuses(ErrorKind);
 
     impl Write for Refuses {
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn results_go_into_the_file_that_was_asked_for_or_it_is_named() {
+    fn results_go_into_the_requested_file_or_an_error_names_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("report.md");
         assert!(deliver("report", "a table\n", Some(&file)).is_ok());
@@ -315,7 +314,7 @@ mod tests {
         let value = serde_json::json!({ "name": "a\u{1b}[2J\u{9b}\u{7f}\u{202e}" });
         let text = serde_json::to_string_pretty(&value).expect("it is JSON");
         let safe = escaped(&text, &[]);
-        assert!(!safe.contains(steers));
+        assert!(!safe.contains(controls_terminal));
         assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).expect("it is JSON still"), value);
     }
 

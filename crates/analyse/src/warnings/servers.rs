@@ -2,7 +2,7 @@
 //!
 //! * The variants did not encrypt their connections in the same way.
 //! * A binary log is synced without being counted.
-//! * A server did not come to rest before it was measured.
+//! * A server did not become idle before it was measured.
 //! * A step that should begin with empty caches read nothing from storage, because something had
 //!   filled the caches again.
 //! * A cache answered queries in place of the engine. Times and rates are then the cache's, even
@@ -26,7 +26,7 @@ use crate::window::counters::{Counters, greatest};
 const PLAINTEXT: &str = "in plaintext";
 
 /// How the connections of `variant` were encrypted: `TLSv1.3 TLS_AES_256_GCM_SHA384`, with the
-/// classes of connections where they differ. `None` where TLS was not asked for.
+/// classes of connections where they differ. `None` where TLS was not requested.
 pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
     let mut classes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for connection in connections(run, variant) {
@@ -47,7 +47,7 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
 /// A warning where the variants' encryption differs, because it is then a part of every difference
 /// between them.
 pub(crate) fn encryption_warning(run: &Run) -> Option<Warning> {
-    // A variant that never had a connection was not encrypted in any way.
+    // A variant without connections has no encryption to compare.
     let compared = run.manifest.variants.iter().filter(|variant| {
         matches!(Hosting::of(variant), Hosting::Process | Hosting::External)
             && servers(run, &variant.name).next().is_some()
@@ -98,7 +98,8 @@ pub(crate) fn uncounted_syncs_warning(run: &Run) -> Option<Warning> {
 }
 
 /// Why the server was not quiet when its time to settle was over, from the `details` of a cell's
-/// `work` event. `None` when the server was quiet, and for work that does not wait for it to be.
+/// `work` event. `None` when the server was quiet, and for work that does not wait for a quiet
+/// server.
 pub fn restless(details: &Map<String, Value>) -> Option<Warning> {
     let settling = settling(details).filter(|settling| !settling.quiet)?;
     let last = settling.samples.last();
@@ -135,8 +136,8 @@ pub(crate) fn settling_warnings(run: &Run) -> Vec<Warning> {
     by_variant.into_values().filter_map(warning).collect()
 }
 
-/// One warning per variant and step that should have been cold and read nothing from storage, with
-/// the blocks in which it did.
+/// One warning per variant and step that should have been cold but read nothing from storage. It
+/// lists the blocks in which this happened.
 pub(crate) fn cold_warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let mut found = Vec::new();
     for workload in workloads {
@@ -198,7 +199,7 @@ fn repeated_queries(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> b
 }
 
 /// How many times faster a query's repetitions were than its first execution, for the query with
-/// the largest factor; `None` where no query reaches [`TIMES_FASTER`].
+/// the largest factor. It is `None` where no query reaches [`TIMES_FASTER`].
 fn times_faster(executions: &[Execution]) -> Option<f64> {
     let mut by_query: BTreeMap<(u32, &str), Vec<&Execution>> = BTreeMap::new();
     for execution in executions.iter().filter(|execution| !execution.cut_off) {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_connections_agreed_on_is_one_name_and_what_differs_is_reported_by_class() {
+    fn shared_encryption_is_named_once_and_different_encryption_by_class() {
         let cells = vec![
             connected("a", &[("insert", AES), ("query", AES)]),
             connected("b", &[("insert", AES), ("delete", AES), ("status", None)]),
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_quiet_at_the_cap_is_reported_with_what_it_still_did() {
+    fn a_server_that_is_not_quiet_at_the_cap_is_reported_with_its_remaining_work() {
         insta::assert_snapshot!(shown(&restless(&details(false)).unwrap()), @r#"restless levels: [{"level":"dirty_bytes","value":120000000,"quiet_at":2600000},{"level":"device_written_bytes","value":9000000,"quiet_at":8000000}], seconds: 300.0"#);
         assert_eq!((restless(&details(true)), restless(&Map::new())), (None, None));
     }
@@ -334,8 +335,8 @@ mod tests {
         assert!(reported[0].starts_with(beginning), "{reported:?}");
     }
 
-    /// The warnings for a cold query of two seconds. `read_bytes` is what the server's process had
-    /// read at its beginning and its end.
+    /// The warnings for a cold query of two seconds. `read_bytes` holds the bytes that the server's
+    /// process had read at the query's beginning and at its end.
     fn reported(read_bytes: [i64; 2], cold: serde_json::Value) -> String {
         let mut step = query_seconds_step("q6", &[(2.0, false)]);
         step.intervals.push(crate::fixtures::interval(0, 1_000_000, 1, "query", 0, 0));

@@ -17,9 +17,9 @@ use crate::model::{
     Code, StepFindings, TooFewOperations, Validity, VariantShare, Verdict, Warning, WorkloadFindings,
 };
 
-/// One reason, or several that are like it, with the runs that have it.
+/// Reasons that are alike, and the runs that have them.
 struct SharedCause<'a> {
-    /// The reasons as the first run has them, in the order of steps.
+    /// The reasons in the words of the first run that has them.
     reasons: Vec<&'a Warning>,
     place: String,
     runs: usize,
@@ -54,8 +54,7 @@ pub(crate) fn invalid_run_warnings(workloads: &[WorkloadFindings]) -> Vec<Warnin
     shared.iter().map(|reason| reason.warning(all)).collect()
 }
 
-/// The reasons of one run, grouped by likeness. Reasons that differ only in their table or client
-/// are one.
+/// Groups the reasons of one run. Reasons that differ only in their table or client are alike.
 fn alike(reasons: &[Warning]) -> Vec<Vec<&Warning>> {
     let mut alike: Vec<Vec<&Warning>> = Vec::new();
     for reason in reasons {
@@ -85,7 +84,7 @@ impl SharedCause<'_> {
     }
 }
 
-/// One warning for all runs with too few operations for a verdict. It names the worst.
+/// One warning for all runs with too few operations for a verdict. It names the worst run.
 pub(crate) fn short_step_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short: Vec<_> = runs.filter_map(|found| Some((found.run.too_few?, found))).collect();
@@ -141,8 +140,8 @@ fn empty_share(found: &RunOfStep<'_>) -> Option<f64> {
     (count > 0).then(|| empty as f64 / count as f64)
 }
 
-/// Whether a statement counts as a write. In scripts, statements are counted under names for what
-/// they did, and not for what they are.
+/// Whether a statement counts as a write. A script's statement that should change rows is counted
+/// as `write`, or as `unchanged` where it changed none.
 fn is_write(statement: &str) -> bool {
     const OF_SCRIPTS: [&str; 2] = ["write", "unchanged"];
     let class = StatementClass::of(statement);
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_many_runs_share_is_reported_once_with_the_first_place() {
+    fn a_reason_that_many_runs_share_is_reported_once_with_its_first_run() {
         let of = |block: u32, variant: &str, share: u32| {
             let load = invalid(load_step(1_000), &[&format!("the client was busy in {share} % of it.")]);
             let query = match block {
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_differs_from_itself_is_warned_of_and_is_no_part_of_the_family_of_the_others() {
+    fn a_control_that_differs_gives_a_warning_and_is_no_part_of_the_family_of_comparisons() {
         let findings = with_control([105_000, 94_600, 115_400, 105_100]);
         let step = &findings.workloads[0].steps[0];
         assert_eq!(step.variants[1].to_base.verdict, Some(Verdict::Faster));
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn against_another_base_nothing_ran_twice() {
+    fn with_another_base_there_is_no_control() {
         let run = run_with_control([105_000, 94_600, 115_400, 105_100]);
         for base in ["b", "a~control"] {
             let choices = Choices { base: Some(base.to_owned()) };

@@ -16,9 +16,10 @@ pub(crate) const STATUS: &str = "status";
 pub(crate) const HOST_BUSY: [&str; 5] =
     ["cpu_user_us", "cpu_nice_us", "cpu_system_us", "cpu_irq_us", "cpu_softirq_us"];
 
-/// Sources that look at one process by its process id, and have no samples after its end.
+/// Sources that sample one process by its process id. They have no samples after the process has
+/// ended.
 const PROCESS: [&str; 2] = ["server", "switches"];
-/// A process ended in the window if its last sample lies at least this long before the window's
+/// A process ended in the window if its last sample is at least this much earlier than the window's
 /// end.
 const ENDED_US: i64 = 500_000;
 /// The counter for the time since a server's start.
@@ -31,7 +32,8 @@ pub(crate) const KIB: f64 = 1024.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CounterChange {
     pub(crate) value: f64,
-    /// Time from the one sample to the other. `value` may be divided by no other time.
+    /// Time between the two samples. A rate is `value` divided by this time, and never by the
+    /// length of a window.
     pub(crate) between: Span,
 }
 
@@ -44,11 +46,11 @@ impl CounterChange {
 /// The increase in the sum of `keys` of `source` over `window`.
 ///
 /// It is `None` when the source or one of the keys was not sampled, when both edges have the same
-/// nearest sample, or when the server's process ended in the window. It is `None` too when a
-/// counter fell, because its server was restarted. For a server's own counters every sample in
+/// nearest sample, or when the server's process ended in the window. It is also `None` when a
+/// counter fell, because the server was then restarted. For a server's own counters every sample in
 /// between is checked, because the counter may have passed its old value again. The kernel's
-/// counters are checked at the edges only, because the time of waiting for IO falls a little now
-/// and then.
+/// counters are checked at the edges only, because the kernel's IO wait time occasionally falls a
+/// little.
 pub(crate) fn change(
     counters: &Counters,
     source: &str,
@@ -73,8 +75,8 @@ pub(crate) fn change(
     Some(CounterChange { value: value as f64, between: between? })
 }
 
-/// Whether the window has no sample at its end. A process that lives has one, because a sample is
-/// taken when the window ends.
+/// Whether the window has no sample at its end. A process that is still alive has one, because a
+/// sample is taken when the window ends.
 fn ends_before(series: &CounterSeries, key: &str, end_us: i64) -> bool {
     series.values(key).last().is_some_and(|(last_us, _)| last_us < end_us - ENDED_US)
 }
@@ -111,7 +113,7 @@ pub(crate) fn is_reported_late(key: &str) -> bool {
 ///
 /// No sample between the two can be trusted: at the window's end, sessions may not have reported
 /// the last second of their work, which is all that a step of one second has. `None` where sessions
-/// were left at the last sample, or where no one counted them.
+/// were left at the last sample, or where their number is unknown.
 pub(crate) fn change_reported_late(counters: &Counters, keys: &[&str]) -> Option<CounterChange> {
     let series = counters.get(STATUS)?;
     let (to_us, left) = series.values(LOAD_SESSIONS).last()?;
@@ -130,7 +132,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// All of a step's time, whether it came to a window or not.
+    /// All of a step's time, for steps with and without a common window.
     pub(crate) const ALWAYS: Self = Self { from_us: 0, to_us: i64::MAX };
 
     pub(crate) fn new(from_us: u64, to_us: u64) -> Self {
@@ -146,7 +148,7 @@ impl Span {
         if self.seconds() > 0.0 { amount / self.seconds() } else { 0.0 }
     }
 
-    /// The time that two spans have in common. Its length is zero when they do not meet.
+    /// The time that two spans have in common. Its length is zero when they do not overlap.
     pub(crate) fn overlap(self, other: Self) -> Self {
         let from_us = self.from_us.max(other.from_us);
         Self { from_us, to_us: self.to_us.min(other.to_us).max(from_us) }
@@ -179,7 +181,7 @@ fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
 
-/// Total length of the time that lies in any of the spans, each given by its begin and end.
+/// Total length of the time that lies in any of the spans, each given by its start and end.
 pub(crate) fn covered_us(mut spans: Vec<(u64, u64)>) -> u64 {
     spans.sort_unstable();
     let (mut covered, mut end) = (0, 0);
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sampled_has_no_change() {
+    fn counters_that_were_not_sampled_have_no_change() {
         let window = Span::new(0, 2_000_000);
         assert_eq!(change(&disk(), "disk", &["reads", "writes"], window), None);
         assert_eq!(change(&disk(), "host", &["reads"], window), None);
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_back_has_no_change() {
+    fn a_counter_that_fell_has_no_change() {
         let restarted = series("status", &["Queries"], &[(0, vec![500]), (1_000_000, vec![3])]);
         assert_eq!(change(&restarted, "status", &["Queries"], Span::new(0, 1_000_000)), None);
         let samples = [(0, vec![500]), (1_000_000, vec![3]), (2_000_000, vec![900])];
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_uptime_begins_again_was_restarted_however_much_it_counted_since() {
+    fn a_server_whose_uptime_fell_was_restarted_even_if_its_counters_rose() {
         let samples = [(0, vec![50, 100]), (1_000_000, vec![51, 200]), (2_000_000, vec![1, 900])];
         let counters = series(STATUS, &["Uptime", "Queries"], &samples);
         let until = |to_us| change(&counters, STATUS, &["Queries"], Span::new(0, to_us));

@@ -1,30 +1,31 @@
 //! Computes CPU times in a step's window:
 //!
-//! * what other programs took on the CPUs that server and client may use,
-//! * how long the load client's threads ran or waited for a CPU,
-//! * what a busy-polling client spent on polls that found no answer,
-//! * what each of several client hosts measured of its own.
+//! * the time that other programs took on the CPUs that server and client may use,
+//! * the time that the load client's threads ran or waited for a CPU,
+//! * the time that a busy-polling client spent on polls that found no answer,
+//! * the CPU time that each of several client hosts measured for itself.
 //!
 //! A load thread serves its connections one after the other. While it is on a CPU, or waits for
-//! one, an answer that arrives waits for the thread, and its time is not the server's. Polls that
-//! find no answer are not work, so figures for client CPU leave them out.
+//! one, an answer that arrives waits for the thread, and this wait is not the server's time. Polls
+//! that find no answer are not work, so figures for client CPU leave them out.
 
 use dbdyno_record::{ClientHost, StepEvent};
 
 use crate::window::counters::{CounterChange, Counters, HOST_BUSY};
 use crate::window::{Hosting, Span, WindowSummary};
 
-/// Share of the host's CPU below which an unexplained rest is not reported. Published tables do not
-/// colour such a difference either. Above it, a figure of the whole host (`cpups`, `cpupq`) may
+/// Share of the host's CPU below which unexplained CPU time is not reported. Published tables do
+/// not colour such a difference either. Above it, a figure of the whole host (`cpups`, `cpupq`) may
 /// differ between variants because of something that is neither server nor client.
 const BOUND: f64 = 0.05;
 /// The host counts busy ticks, which is a second source of error: of n ticks, about √n may be
-/// chance. A rest of three standard errors is taken as certain.
+/// chance. An unexplained time of three standard errors is taken as real.
 const STANDARD_ERRORS: f64 = 3.0;
-/// Length of the ticks that users see, 10 ms (USER_HZ). The kernel's own are as long or shorter.
+/// Length of a tick as the kernel reports it to programs, 10 ms (USER_HZ). The kernel's internal
+/// ticks are as long or shorter.
 const TICK_US: f64 = 10_000.0;
-/// CPU time of processes that is not reported. Processes are counted in ticks of 10 ms, and some of
-/// these come at once.
+/// CPU time of other processes that is too short to be reported. The kernel counts it in ticks of
+/// 10 ms and may add several ticks at once.
 const UNSEEN_US: f64 = 30_000.0;
 
 /// CPU time within one stretch of a step, in microseconds.
@@ -33,22 +34,22 @@ pub(crate) struct CpuShares {
     pub(crate) foreign_us: f64,
     /// CPU time of server and client.
     pub(crate) own_us: f64,
-    /// CPU time that the CPUs of server or client could have given, whichever of the two has fewer
-    /// CPUs.
+    /// CPU time that was available on the server's CPUs or on the client's, whichever are fewer.
     pub(crate) capacity_us: f64,
 }
 
 impl CpuShares {
-    /// Share of the CPU time that server or client could have had and that others took, at most 1.
-    /// Where the two have CPUs of their own, others may have been on those of one of them.
+    /// Foreign CPU time as a share of `capacity_us`, at most 1. Where server and client have
+    /// separate CPUs, the share is the worst case: all foreign programs may have run on the CPUs of
+    /// the side that has fewer.
     pub(crate) fn foreign_share(self) -> f64 {
         if self.capacity_us > 0.0 { (self.foreign_us / self.capacity_us).min(1.0) } else { 0.0 }
     }
 }
 
 /// The CPU time of server, client and other programs in the window. `None` where it was not
-/// sampled, and for someone else's server that cannot be seen: if that is on this host, its CPU
-/// time is not foreign.
+/// sampled. `None` also for a server that others run and that was not sampled: if it is on this
+/// host, its CPU time is not foreign.
 pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
@@ -58,7 +59,7 @@ pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
         Hosting::Embedded | Hosting::Nothing => 0.0,
         Hosting::External => return None,
     };
-    let hosts_here_us = here_us_per_second(step.events) * over.seconds();
+    let hosts_here_us = local_hosts_us_per_second(step.events) * over.seconds();
     let own_us = server_us + value("client", &["cpu_us"])? + hosts_here_us;
     let host = HostTimes {
         busy_us: value("host", &HOST_BUSY)?,
@@ -74,14 +75,13 @@ pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     Some(CpuShares { foreign_us, own_us, capacity_us })
 }
 
-/// Highest share of `busy_us` that may belong to no process without a reason, given how the host
-/// counts.
+/// Highest share of `busy_us` that errors of measurement alone may leave without a process.
 pub(crate) fn bound_share(busy_us: f64) -> f64 {
     BOUND + STANDARD_ERRORS / (busy_us / TICK_US).max(1.0).sqrt()
 }
 
-/// Time that belongs to no known process, where it is more than measuring errors explain; otherwise
-/// 0.
+/// Time that belongs to no known process, where it is more than errors of measurement explain, and
+/// otherwise 0.
 fn unexplained(rest_us: f64, busy_us: f64) -> f64 {
     if rest_us > bound_share(busy_us) * busy_us { rest_us } else { 0.0 }
 }
@@ -124,15 +124,15 @@ impl HostTimes {
         self.rest_us().clamp(0.0, self.interrupts_us)
     }
 
-    /// Foreign CPU time where all CPUs are ours: other processes, and what belongs to none that is
-    /// seen.
+    /// Foreign CPU time where all CPUs are ours. It is the time of other processes, and the time
+    /// that belongs to no process that was sampled.
     fn foreign_us(&self, own_us: f64) -> f64 {
         let others_us = self.processes_us - own_us - UNSEEN_US;
         others_us.max(0.0) + unexplained(self.rest_us() - self.lone_interrupts_us(), self.busy_us)
     }
 
     /// Foreign CPU time where only some CPUs are ours. It is not known which process ran on these,
-    /// so it is all time but that of server, client, kernel threads and interrupts.
+    /// so it is all time except that of server, client, kernel threads and interrupts.
     fn foreign_us_on(&self, [programs_us, interrupts_us]: [f64; 2], own_us: f64) -> f64 {
         let lone_share =
             if self.interrupts_us > 0.0 { self.lone_interrupts_us() / self.interrupts_us } else { 0.0 };
@@ -240,7 +240,7 @@ pub(crate) fn client_hosts_us_per_second(events: &[StepEvent]) -> Option<f64> {
 }
 
 /// CPU per second, in microseconds, of those client hosts that are this machine.
-fn here_us_per_second(events: &[StepEvent]) -> f64 {
+fn local_hosts_us_per_second(events: &[StepEvent]) -> f64 {
     client_hosts(events).filter(|host| host.is_here).filter_map(host_us_per_second).sum()
 }
 
@@ -288,13 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_are_neither_server_nor_client_are_foreign_beyond_what_ticks_can_tell() {
+    fn processes_that_are_neither_server_nor_client_are_foreign_beyond_the_error_of_ticks() {
         assert_eq!(foreign_us(20_000, 0), 0.0);
         assert_eq!(foreign_us(1_030_000, 0), 1_000_000.0);
     }
 
     #[test]
-    fn their_share_is_of_what_the_cpus_could_give_and_not_of_what_was_used() {
+    fn the_foreign_share_is_of_the_available_cpu_time_and_not_of_the_used() {
         let found = shares(&counters(1_030_000, 0), Hosting::Process, &[]).unwrap();
         // Four CPUs could give 10 s in 2.5 s. Others took 1 s of it; server and client used 3 s.
         close(found.foreign_share(), 0.1, 1e-12);
@@ -304,13 +304,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_counts_beyond_all_processes_is_foreign_where_it_is_more_than_chance() {
+    fn busy_time_beyond_all_processes_is_foreign_where_it_is_more_than_chance() {
         assert_eq!(foreign_us(0, 500_000), 0.0);
         assert_eq!(foreign_us(0, 1_500_000), 1_500_000.0);
     }
 
     #[test]
-    fn an_embedded_database_is_the_client_and_one_out_of_sight_may_be_any_process() {
+    fn an_embedded_database_is_the_client_and_an_external_one_may_be_any_process() {
         let counters = counters(30_000, 0);
         let embedded = shares(&counters, Hosting::Embedded, &[]).unwrap();
         assert_eq!((embedded.own_us, embedded.foreign_us), (1_000_000.0, 2_000_000.0));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn of_some_cpus_only_what_ran_there_counts() {
+    fn where_only_some_cpus_are_ours_only_work_on_these_counts() {
         let mut counters = counters(2_000_000, 0);
         let host = &counters["host"];
         let mut header = host.header.clone();
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_that_had_most_to_do_decides_and_waiting_counts() {
+    fn the_busiest_thread_decides_and_its_waits_count() {
         let end = vec![3_250_000, 1_500_000, 1_500_000, 250_000, 1_750_000, 1_250_000];
         let busiest = busiest_of(Hosting::Process, end).unwrap();
         assert_eq!((busiest.on_cpu, busiest.waiting), (0.7, 0.5)); // 1.75 s and 1.25 s of 2.5 s
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_polls_in_vain_has_nothing_to_do() {
+    fn polls_that_found_nothing_are_not_work() {
         let keys = ["load-0.cpu_us", "load-0.run_delay_us", "load-0.polled_us"];
         let counters = series("load", &keys, &[(0, vec![0; 3]), (2_500_000, vec![2_500_000, 0, 1_875_000])]);
         let found = busiest_thread(&summary(&with_counters(&counters)));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_after_the_end_of_a_thread_do_not_dilute_what_it_did() {
+    fn samples_after_the_end_of_a_thread_do_not_dilute_its_share() {
         let keys = &KEYS[2..4];
         let samples =
             [(0, vec![0; 2]), (1_000_000, vec![800_000, 150_000]), (2_500_000, vec![800_000, 150_000])];
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_polled_in_vain_is_in_no_figure_but_its_own() {
+    fn polls_that_found_nothing_count_in_no_other_figure() {
         of(Some(1_500_000), |step| {
             let cost = cost(step, None);
             assert_eq!((cost.client_cpu_us, cost.client_polling_share), (Some(1_200.0), Some(0.75)));
@@ -457,6 +457,6 @@ mod tests {
         assert_eq!(client_hosts_us_per_second(&[host(2_000_000), host(0)]), None);
         assert_eq!(client_hosts_us_per_second(&[]), None);
         let here = StepEvent::ClientHost(ClientHost { is_here: true, ..client_host() });
-        assert_eq!(here_us_per_second(&[host(2_000_000), here]), 500_000.0);
+        assert_eq!(local_hosts_us_per_second(&[host(2_000_000), here]), 500_000.0);
     }
 }

@@ -23,14 +23,14 @@ pub(crate) struct KindSummary<'a> {
     /// window.
     ///
     /// A count of answers is a whole number, which is too coarse. A window of 5 s holds three
-    /// operations of 1.45 s, and three of 1.65 s. By answers, a connection that is a tenth slower
-    /// would have the same rate.
+    /// operations of 1.45 s, and three of 1.65 s. With answers counted, a connection that is a
+    /// tenth slower would have the same rate.
     pub(crate) done: Tally,
     /// One entry per whole second of the window, including seconds in which nothing was done. The
-    /// number is the second's, counted from the step's barrier.
+    /// number of a second is counted from the step's barrier.
     pub(crate) seconds: Vec<(u64, Second)>,
-    /// The kind scans tables again and again until a time is over, and one of its clients has scans
-    /// so long that their count per second says nothing.
+    /// Whether the kind repeats table scans for a set time and the scans of one client are so long
+    /// that their number per second means nothing.
     pub(crate) has_long_scans: bool,
     window: Span,
 }
@@ -65,8 +65,8 @@ impl<'a> KindSummary<'a> {
         }
     }
 
-    /// Operations that failed or were dropped in the window. For a step that did not come to a
-    /// window it is all that went wrong, because a reader of that step looks for it.
+    /// Operations that failed or were dropped in the window. For a step without a common window the
+    /// tally covers the whole step, so that the report can show why it failed.
     pub(crate) fn wrong(&self) -> Tally {
         if self.window.seconds() > 0.0 { self.answered } else { self.intervals.sum(Span::ALWAYS) }
     }
@@ -117,7 +117,7 @@ impl<'a> Intervals<'a> {
 
     /// One entry per whole second of `window`, including seconds in which nothing was done.
     /// `client` picks one client; `None` sums over all. An interval longer than a second is spread
-    /// over the seconds it covers.
+    /// over the seconds that it covers.
     pub(crate) fn by_second(&self, client: Option<u32>, window: Span) -> Vec<(u64, Second)> {
         let whole = window.whole_seconds();
         let mut seconds: Vec<_> = whole.clone().map(|second| (second, Second::default())).collect();
@@ -149,7 +149,7 @@ impl<'a> Intervals<'a> {
     }
 }
 
-/// What the operations of one kind did in a span.
+/// Sums over the operations of one kind in a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tally {
     /// Operations done, prorated where an interval straddles the span's edge.
@@ -166,7 +166,7 @@ pub(crate) struct Tally {
     pub(crate) service_max_us: u64,
     /// Sum of service times, prorated like `operations`.
     pub(crate) service_sum_us: f64,
-    /// Sum of cycle times as the record has it, prorated in the same way.
+    /// Sum of the recorded cycle times, prorated in the same way.
     pub(crate) cycle_sum_us: f64,
     /// How long connections were lost, summed over all of them and prorated.
     pub(crate) down_us: f64,

@@ -1,5 +1,5 @@
-//! What a step did in its common window: operations, counters, CPU. [`WindowSummary`] reads the
-//! records once, and all figures of the step are formulas over its values.
+//! Sums up a step's common window: its operations, counters and CPU times. [`WindowSummary`] reads
+//! the records once, and all figures of the step are formulas over its values.
 
 pub(crate) mod counters;
 pub(crate) mod cpu;
@@ -23,7 +23,7 @@ const MIN_PER_SECOND: f64 = 10.0;
 
 /// A window with fewer operations than this decides nothing. The rate of n operations of random
 /// length has a standard error of up to 1 / √n, which is 22 % for 20. With fewer, the distribution
-/// is so skewed that intervals over a few blocks do not hold.
+/// is so skewed that confidence intervals over a few blocks are wrong.
 const MIN_FOR_VERDICT: f64 = 20.0;
 
 /// Where the database works. It decides whose CPU and memory count as the server's.
@@ -34,7 +34,8 @@ pub(crate) enum Hosting {
     /// The database works inside dbdyno, so the client's figures are those of client and database
     /// together.
     Embedded,
-    /// The server is someone else's and cannot be seen. Its CPU, memory and disk are unknown.
+    /// Others run the server, and its process cannot be sampled. Its CPU, memory and disk are
+    /// unknown.
     External,
     /// There is no database: dbdyno measures itself.
     Nothing,
@@ -74,7 +75,7 @@ pub(crate) struct WindowSummary<'a> {
     pub(crate) spec: &'a StepSpec,
     pub(crate) events: &'a [StepEvent],
     pub(crate) counters: &'a Counters,
-    /// The common window. Its length is zero for a step that did not come to one.
+    /// The common window. Its length is zero for a step without one.
     pub(crate) window: Span,
     pub(crate) hosting: Hosting,
     /// Number of the host's CPUs.
@@ -83,8 +84,8 @@ pub(crate) struct WindowSummary<'a> {
     pub(crate) kinds: Vec<KindSummary<'a>>,
     /// The step is one piece of work, or a few, so that commits per second mean nothing for it.
     pub(crate) is_one_piece: bool,
-    /// The step has so few answers that single seconds say nothing. A counter's samples and the
-    /// answers between them need not cover the same work either.
+    /// The step has so few answers that the rate of a single second means nothing. The answers
+    /// between two counter samples need not cover the same work as the counters either.
     pub(crate) is_too_sparse: bool,
     /// The whole second in which the first client had done its share; `None` where all clients were
     /// at work in all the window's whole seconds.
@@ -130,8 +131,9 @@ impl<'a> WindowSummary<'a> {
         self.headline().map_or(0.0, KindSummary::rate)
     }
 
-    /// The kind whose rows are inserts. It is the headline where that counts rows that come in or
-    /// are indexed, and otherwise the background inserts, if any. A scan's rows are neither.
+    /// The kind whose rows are inserts. It is the headline kind where that counts rows that are
+    /// inserted or indexed, and otherwise the background inserts, if any. A scan's rows are
+    /// neither.
     pub(crate) fn insert_kind(&self) -> Option<&KindSummary<'a>> {
         let headline = self.headline()?;
         if headline.unit == Unit::Rows && headline.spec.class != OperationClass::Scan {
@@ -140,14 +142,14 @@ impl<'a> WindowSummary<'a> {
         self.kinds.iter().find(|kind| kind.spec.class == OperationClass::Insert)
     }
 
-    /// `figure`, unless the step did not come to a common window. The figure is unknown then, and
-    /// not 0.
+    /// Returns `figure`, or `None` for a step without a common window, because its figures are
+    /// unknown and not 0.
     pub(crate) fn in_window(&self, figure: f64) -> Option<f64> {
         (self.window.seconds() > 0.0).then_some(figure)
     }
 
-    /// Whether single seconds of the headline kind say something. They do where the step is not one
-    /// piece of work and has no long scans.
+    /// Whether single seconds of the headline kind have meaningful rates. They have none where
+    /// answers are sparse or scans are long.
     pub(crate) fn has_telling_seconds(&self) -> bool {
         !self.is_too_sparse && !self.headline().is_some_and(|kind| kind.has_long_scans)
     }
@@ -160,9 +162,10 @@ impl<'a> WindowSummary<'a> {
         }
     }
 
-    /// Why a rate that a window cut off decides nothing. `None` for steps that end by a count:
-    /// their figure is the time, however few operations they have. `None` also where nothing was
-    /// answered, because there is no rate then.
+    /// Returns how many operations a timed window has and how many a verdict needs, where it has
+    /// too few. It is `None` for steps that end by a count, because their figure is the time,
+    /// however few operations they have. It is also `None` where nothing was answered, because
+    /// there is no rate then.
     pub(crate) fn too_few(&self) -> Option<TooFewOperations> {
         let kind = self.headline()?;
         let is_rate = matches!(kind.unit, Unit::Operations | Unit::Rows);
@@ -213,7 +216,8 @@ impl<'a> WindowSummary<'a> {
     /// Units that `kind` did between two counter samples.
     ///
     /// Where answers are few, the work between the samples differs from the answers that came
-    /// between them. The window's rate stands for it then, in the warm-up too.
+    /// between them. The work is then computed from the window's rate, also for time in the
+    /// warm-up.
     fn work(&self, kind: &KindSummary<'_>, between: Span) -> f64 {
         if self.is_too_sparse || kind.has_long_scans {
             let at_work = Span { from_us: 0, ..self.window };
@@ -224,10 +228,10 @@ impl<'a> WindowSummary<'a> {
 }
 
 /// The second in which the first client was done. Each connection has its share of the operations,
-/// or of the rows to load. A connection whose answers come later than the others' goes on alone,
-/// and seconds with one busy connection out of many are no stalls of the server. A client that is
-/// stuck is at work, because its last answer is yet to come. Of more than 64 connections, the
-/// record counts some as one client, which ends with the last of them.
+/// or of the rows to load. A slow connection continues alone after the others, and seconds with one
+/// busy connection out of many are not stalls of the server. A client that is stuck counts as busy,
+/// because its last answer is yet to come. Of more than 64 connections, the record counts some as
+/// one client, which ends with the last of them.
 fn tail_from(headline: &KindSummary<'_>, window: Span) -> Option<u64> {
     let mut last_answers: BTreeMap<u32, u64> = BTreeMap::new();
     for interval in &headline.intervals.0 {
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_rate_is_what_was_done_in_the_window_for_a_second_of_it() {
+    fn the_headline_rate_is_the_work_in_the_window_per_second() {
         // The window is 2.5 s. Client 1 does 100 + 110 + 40 queries and client 2 does 90 + 100 +
         // 60: 500 in all.
         let step = read_write_step();
@@ -299,14 +303,14 @@ mod tests {
     const SECOND: u64 = 1_000_000;
     const ROWS: u64 = 1_000_000;
 
-    /// Rows per second that so many connections seem to scan in a window, where each scan takes
-    /// `scan_us` microseconds.
+    /// Rows per second that this number of connections appears to scan in a window, where each scan
+    /// takes `scan_us` microseconds.
     fn rows_per_second(connections: usize, scan_us: u64, window: (u64, u64)) -> f64 {
         rate(&scan_step(&vec![(scan_us, ROWS); connections], window), "scan")
     }
 
     #[test]
-    fn servers_that_differ_by_a_hundredth_differ_so_on_both_sides_of_a_whole_number_of_scans() {
+    fn a_difference_of_one_percent_shows_on_both_sides_of_a_whole_number_of_scans() {
         // 600 s hold 15.9 scans of 37.8 s and 15.7 of 38.18 s, which are 15 answers each. They hold
         // 16.04 scans of 37.4 s, which are 16 answers.
         for (scan_us, slower_us) in
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_scans_is_that_of_their_length_on_any_number_of_connections() {
+    fn the_scan_rate_follows_from_the_scan_time_on_any_number_of_connections() {
         // The scans take 37.8 s, so that most seconds have no answer; then 0.6 s and 90 ms; and 70
         // s, so that the window has no answer at all.
         for scan_us in [37_800_000, 600_000, 90_000, 70_000_000] {
@@ -351,7 +355,7 @@ mod tests {
     #[test]
     fn cost_and_rows_between_two_samples_fit_together() {
         // The sample is at 599.2 s instead of 600 s. It counts the rows of 599.2 s, not the rows of
-        // the answers that came by then.
+        // the answers that had arrived by then.
         let window = (0, 600 * SECOND);
         let step = scan_step(&[(37_800_000, ROWS)], window);
         let between = Span { from_us: -1_000, to_us: 599_200_000 };
@@ -360,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_hold_the_warm_up_hold_its_scans() {
+    fn samples_that_include_the_warm_up_include_its_scans() {
         // The window is 10 s after a warm-up of 5 s. The samples are at the step's beginning and a
         // little after the window's end.
         let window = (5 * SECOND, 15 * SECOND);
@@ -414,8 +418,8 @@ mod tests {
 
     #[test]
     fn seconds_in_which_a_client_had_done_its_share_are_the_tail() {
-        // Client 1 ended somewhere in second 2. In the window's second 4 no one was at work, except
-        // for what the step waits for.
+        // Client 1 ended somewhere in second 2. In second 4 of the window neither client was at
+        // work, because the step waited for something else before it ended.
         let mut step = counted(&[&[20, 20, 20, 0, 0], &[15, 15, 15, 15, 0]], 5_000_000);
         let found = summary(&step);
         assert_eq!((found.tail_from, found.all_at_work()), (Some(2), Span::new(0, 2_000_000)));
@@ -432,13 +436,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_of_all_before_their_last_answers_is_no_tail() {
+    fn a_stall_of_all_clients_before_their_last_answers_is_no_tail() {
         let step = counted(&[&[20, 0, 0, 0, 1], &[20, 0, 0, 0, 1]], 4_100_000);
         assert_eq!(summary(&step).tail_from, None);
     }
 
     #[test]
-    fn a_window_with_fewer_than_twenty_operations_or_one_per_connection_decides_nothing() {
+    fn a_window_with_fewer_than_twenty_operations_or_one_per_connection_is_too_short() {
         let found = |connections: usize, scan_us: u64| {
             summary(&scan_step(&vec![(scan_us, 1); connections], (0, 10_000_000))).too_few()
         };
@@ -452,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn few_operations_are_a_piece_of_work_and_ten_a_second_fill_their_seconds() {
+    fn few_operations_are_one_piece_of_work_and_ten_per_second_give_each_second_a_rate() {
         let of = |clients: &[&[u64]], to_us| {
             let step = counted(clients, to_us);
             let found = summary(&step);

@@ -1,8 +1,9 @@
-//! Run directories with one file changed at random: opening and analysing them ends, without a
-//! panic and without memory by a number in them, whatever the file says.
+//! Opens and analyses run directories in which one file was changed at random. Whatever the file
+//! says, this must end, must not panic, and must not allocate as much memory as some number in the
+//! file demands.
 //!
-//! In a process of its own that may have 512 MB of addresses. `DBDYNO_FUZZ_INPUTS` is the number of
-//! inputs; the same number makes the same inputs.
+//! The test runs in a process of its own with at most 512 MB of address space. `DBDYNO_FUZZ_INPUTS`
+//! sets the number of inputs. The same number always gives the same inputs.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,7 @@ use serde_json::Map;
 use crate::draw::{Draw, in_a_small_process};
 
 const AT: &str = "2026-03-01T12:00:00Z";
-/// A second or so in a debug build.
+/// Number of inputs that a debug build analyses in about a second.
 const INPUTS: u64 = 50;
 const MORE_INPUTS: u64 = 500;
 const SECONDS: u64 = 12;
@@ -91,7 +92,7 @@ fn spec() -> StepSpec {
     }
 }
 
-/// One step of two kinds, with every kind of file.
+/// Writes one step with two kinds of operations and every kind of file.
 fn write_step(run: &RunWriter, id: &CellId, done: u64) {
     let mut cell = run.cell(id).unwrap();
     cell.event(&CellEvent::Started { at: AT.to_owned() }).unwrap();
@@ -165,7 +166,7 @@ const SOURCES: &[(&str, &[&str])] = &[
     ("size", &["bytes"]),
 ];
 
-/// A run of two variants and two blocks; all of its files but the checksums.
+/// Writes a run of two variants and two blocks. Returns its directory and the files to damage.
 fn write(parent: &Path) -> (PathBuf, Vec<PathBuf>) {
     let manifest = manifest();
     let mut run = RunWriter::create(parent, &manifest).unwrap();
@@ -179,7 +180,8 @@ fn write(parent: &Path) -> (PathBuf, Vec<PathBuf>) {
     let mut files: Vec<PathBuf> = ["manifest.json", "events.jsonl", "cells/1/a/ib/events.jsonl"]
         .map(|file| run.dir().join(file))
         .to_vec();
-    // Of one step out of four, without the checksums that would show each change at once.
+    // Only one of the four steps is damaged. It loses its checksums, which would otherwise reveal
+    // every change before the file is parsed.
     std::fs::remove_file(step.join("checksums.json")).unwrap();
     files.extend(["events.jsonl", "intervals.jsonl", "histograms.hlog"].map(|file| step.join(file)));
     files.extend(SOURCES.iter().map(|(source, _)| step.join(format!("counters/{source}.jsonl"))));
@@ -197,7 +199,7 @@ fn many_runs_whose_files_say_anything_are_analysed_to_their_ends() {
     analyse_damaged("fuzz::many_runs_whose_files_say_anything_are_analysed_to_their_ends", MORE_INPUTS);
 }
 
-/// For `test`, as many inputs.
+/// Runs `test` with this number of damaged inputs.
 fn analyse_damaged(test: &str, inputs: u64) {
     in_a_small_process(test, inputs, |inputs| {
         let parent = tempfile::tempdir().unwrap();
@@ -216,7 +218,7 @@ fn analyse_damaged(test: &str, inputs: u64) {
             opened += u64::from(read.unwrap_or_else(|_| panic!("{}", what())));
             std::fs::write(file, whole).unwrap();
         }
-        // Only the manifest and the run's own events can keep a run from being opened.
+        // A run fails to open only if its manifest or its own events are damaged.
         assert!(opened > inputs / 2, "{opened} of {inputs}");
     });
 }

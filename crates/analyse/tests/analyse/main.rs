@@ -1,4 +1,4 @@
-//! From run directories on disk to findings.
+//! Tests that analyse run directories on disk.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -1,4 +1,5 @@
-//! From a run directory on disk to findings: what the writer wrote is what the analysis sees.
+//! Writes a run directory, reads it back and checks the findings against the numbers that were
+//! written.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -78,7 +79,8 @@ fn spec() -> StepSpec {
     }
 }
 
-/// One cell of `l.i0`: 12 seconds at `rows_per_second`, 2 us of client CPU a row.
+/// Writes a cell whose step `l.i0` has 12 seconds at `rows_per_second` and 2 µs of client CPU per
+/// row.
 fn write_cell(run: &RunWriter, id: &CellId, rows_per_second: u64) -> Result<(), Box<dyn Error>> {
     let mut cell = run.cell(id)?;
     let server = ServerInfo { version_text: "3.50.0".to_owned(), ..ServerInfo::default() };
@@ -120,7 +122,8 @@ fn write_cell(run: &RunWriter, id: &CellId, rows_per_second: u64) -> Result<(), 
     Ok(())
 }
 
-/// Block 1: 10,000 and 12,000 rows per second; block 2: 20,000 and 30,000.
+/// Writes a run whose variants insert 10,000 and 12,000 rows per second in block 1, and 20,000 and
+/// 30,000 in block 2.
 fn write_run(parent: &Path) -> Result<Run, Box<dyn Error>> {
     let manifest = manifest();
     let writer = RunWriter::create(parent, &manifest)?;
@@ -141,7 +144,8 @@ fn a_recorded_run_gives_its_rates_ratios_percentiles_and_costs() {
     assert!((ratio.value - (1.2_f64 * 1.5).sqrt()).abs() < 1e-12);
     let run = &wal.runs[0];
     assert_eq!((&run.validity, run.window_seconds, run.seconds.len()), (&Validity::Valid, 12.0, 12));
-    // 12 s of 120 statements; the median of 700..=711 us, 120 each, is the 720th of 1440: 705 us.
+    // Each of 12 seconds has 120 statements, which take 700 µs in the first and 711 µs in the last.
+    // The median is the 720th of these 1440 times, which is 705 µs.
     let service = &run.kinds[0].service;
     assert_eq!((service.count, service.p50_us, service.max_us), (1_440, 705, 711));
     assert_eq!((run.metrics.median_second_rate, run.metrics.maxop), (Some(12_000.0), Some(0.001_011)));
@@ -150,7 +154,7 @@ fn a_recorded_run_gives_its_rates_ratios_percentiles_and_costs() {
 }
 
 #[test]
-fn the_same_records_give_the_same_findings_wherever_they_lie() {
+fn the_same_records_give_the_same_findings_in_any_folder() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let json = |run: &Run| serde_json::to_string(&analyse(run)).unwrap();
     let first = write_run(here.path()).unwrap();
@@ -159,7 +163,7 @@ fn the_same_records_give_the_same_findings_wherever_they_lie() {
 }
 
 #[test]
-fn another_base_turns_the_ratios_round() {
+fn another_base_inverts_the_ratios() {
     let folder = tempfile::tempdir().unwrap();
     let run = write_run(folder.path()).unwrap();
     let findings = analyse_with(&run, &Choices { base: Some("wal".to_owned()) }).unwrap();

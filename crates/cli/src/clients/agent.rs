@@ -37,7 +37,7 @@ use crate::{host, limits, terminal};
 
 /// Time after which an agent ends when no conductor has connected.
 const CONDUCTOR_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest time for one TLS handshake. It is short, so that connections of other programs do not
+/// Longest time for one TLS handshake. It is short, so that connections from other programs do not
 /// keep the conductor out.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Highest number of handshakes at the same time.
@@ -46,7 +46,7 @@ const MOST_HANDSHAKES: usize = 128;
 /// at least every 10 s.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Time after which an agent sends a heartbeat when it has nothing else to send.
-const PULSE: Duration = Duration::from_secs(1);
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Listens, accepts one conductor, and carries out its commands until it is gone.
 pub(crate) fn agent(listen: &str) -> Result<(), ExitError> {
@@ -116,7 +116,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite) {
     let mut agent = Agent { zero: Instant::now(), say, running: None };
     agent.hello();
     let or_alive = |message: Option<FromAgent>| message.unwrap_or(FromAgent::Alive);
-    converse(stream, (SILENCE, PULSE), |order| agent.apply(order), messages, or_alive).await;
+    converse(stream, (SILENCE, HEARTBEAT), |order| agent.apply(order), messages, or_alive).await;
 }
 
 struct Agent {
@@ -130,7 +130,7 @@ struct Agent {
 struct Running {
     commands: mpsc::Sender<StepCommand<Instant>>,
     warmup: Duration,
-    /// The readings at the beginning and at the end of the measured time.
+    /// Readings of the usage at the beginning and at the end of the measured time.
     usage: Arc<Mutex<[Option<Usage>; 2]>>,
 }
 
@@ -242,10 +242,10 @@ pub(super) fn unix_us() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// How the names of load threads begin.
+/// Prefix of the names of load threads.
 const LOAD_THREAD: &str = "load-";
 
-/// What the agent's process used between two readings.
+/// CPU usage and throttling of the agent's process between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Used {
     pub(super) measured_us: u64,
@@ -254,17 +254,17 @@ pub(super) struct Used {
     pub(super) busiest_cpu_us: u64,
     /// Time that the same thread was ready to run and waited for a CPU.
     pub(super) busiest_run_delay_us: u64,
-    /// Throttling of the control group that was throttled longest.
+    /// Throttling of the control group whose throttled time is longest.
     pub(super) throttled: Throttled,
 }
 
-/// One reading of what the agent's process has used since it started.
+/// A reading of the CPU usage and throttling of the agent's process since its start.
 #[derive(Debug, Clone)]
 pub(super) struct Usage {
     at: Instant,
     cpu: Duration,
-    /// By thread id: the nanoseconds that a load thread was on a CPU, and those that it waited for
-    /// one.
+    /// For each load thread, by thread id, the nanoseconds that it ran on a CPU and the nanoseconds
+    /// that it waited for one.
     threads: BTreeMap<String, [u64; 2]>,
     /// Throttling of each control group, the innermost first.
     throttled: Vec<Throttled>,
@@ -286,7 +286,7 @@ impl Usage {
         Self { at: Instant::now(), cpu, threads: tasks.filter_map(thread).collect(), throttled }
     }
 
-    /// Returns what was used since the reading `before`.
+    /// Returns the usage since the reading `before`.
     pub(super) fn since(&self, before: &Self) -> Used {
         let change = |(thread, now): (&String, &[u64; 2])| {
             let then = before.threads.get(thread)?;
@@ -320,7 +320,7 @@ pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Returns what sets this host's time of day: chrony with its current offset, a PTP clock, or
+/// Returns the source of this host's time of day: chrony with its current offset, a PTP clock, or
 /// `unknown`.
 pub(super) fn clock_source() -> String {
     let tracking = ask(calling("chronyc").args(["-n", "tracking"])).ok();

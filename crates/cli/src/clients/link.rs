@@ -1,6 +1,6 @@
-//! The connection between the conductor of a run and one agent: frames of JSON over TLS. Each side
-//! proves its identity by a certificate that was made for this connection. A thread of the
-//! conductor serves each connection.
+//! The connection between the conductor of a run and one agent. It carries frames of JSON over TLS.
+//! Each side proves its identity by a certificate that was made for this connection. A thread of
+//! the conductor serves each connection.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -30,12 +30,12 @@ use crate::clients::agent::{Used, unix_us};
 use crate::exit::{BoxedError, ExitError};
 use crate::host;
 
-/// Longest time that an agent takes for a handshake.
+/// Longest wait for the TLS handshake with an agent.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time without a message after which an agent counts as lost. It sends one each second.
 const SILENCE: Duration = Duration::from_secs(20);
-/// Time after which a conductor sends a sign of life when it has nothing else to send.
-const PULSE: Duration = Duration::from_secs(10);
+/// Time after which the conductor sends a heartbeat when it has nothing else to send.
+const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Messages of an agent that do not come from a load thread.
 pub(super) enum AgentAnswer {
@@ -47,7 +47,7 @@ pub(super) enum AgentAnswer {
     },
     Pong(AgentClock),
     Done(Used),
-    /// Nothing more will come of the step or of the agent, for this reason.
+    /// The agent or its part of the step is lost, for this reason.
     Lost(String),
 }
 
@@ -73,8 +73,8 @@ pub(super) struct AgentLink {
 }
 
 impl AgentLink {
-    /// Connects to the agent that listens at `port` of its host, and sends it what comes through
-    /// `orders`. The connection ends when `orders` has no sender left.
+    /// Connects to the agent that listens at `port` of its host, and forwards `orders` to it. The
+    /// connection ends when `orders` has no sender left.
     pub(super) fn attend(
         self,
         port: u16,
@@ -92,7 +92,7 @@ impl AgentLink {
                             Some(order) => order,
                         };
                         let take = |received| self.take(received);
-                        converse(stream, (SILENCE, PULSE), take, orders, message).await.to_string()
+                        converse(stream, (SILENCE, HEARTBEAT), take, orders, message).await.to_string()
                     }
                     Err(error) => format!("no connection: {error}"),
                 }
@@ -174,7 +174,7 @@ pub(super) enum ToAgent {
     Alive,
 }
 
-/// A step, and what the agent needs to run its part of it.
+/// A step, and the settings with which the agent runs its part of it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct AgentTask {
     pub(crate) plan: dbdyno_model::Plan,
@@ -187,7 +187,8 @@ pub(crate) struct AgentTask {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) sets_autocommit: bool,
-    /// What the server lacks, by the names that [`dbdyno_db::Capabilities::do_without`] knows.
+    /// The capabilities that the server lacks, by the names that
+    /// [`dbdyno_db::Capabilities::do_without`] knows.
     pub(crate) missing: Vec<String>,
     /// Seed of the step's random numbers.
     pub(crate) draws: u64,
@@ -216,7 +217,8 @@ pub(super) enum FromAgent {
     Alive,
 }
 
-/// What one side shows and whom it trusts, in PEM. An agent reads it from its standard input.
+/// The certificate and key of one side, and the authority that it trusts, in PEM. An agent reads
+/// them from its standard input.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Credentials {
     authorities: String,

@@ -1,5 +1,5 @@
-//! Puts the load on one server from several client hosts. An agent on each host runs its part of a
-//! step's connections, as the conductor says.
+//! Runs the load on one server from several client hosts. On each host an agent runs its part of a
+//! step's connections, as the conductor commands.
 
 mod agent;
 mod link;
@@ -28,8 +28,8 @@ use start::{Launched, Process, launch, places};
 
 /// Folder of the agents' logs in the run directory.
 const FOLDER: &str = "clients";
-/// Longest wait for an agent's answer: what it is, once it listens, and what it used, once a step
-/// has ended.
+/// Longest wait for an agent's messages: its description once it is connected, and its CPU usage
+/// once a step has ended.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Round trips that compare two clocks. Only the fastest one counts.
 const ROUND_TRIPS: usize = 50;
@@ -119,7 +119,8 @@ impl ClientHosts {
         Ok(())
     }
 
-    /// Runs a step with the tasks `specs` on all hosts. It ignores the part that `task` names.
+    /// Runs a step with the tasks `specs` on all hosts. Each host gets `task` with its own part, so
+    /// the part in `task` is ignored.
     pub(crate) fn run(
         &self,
         task: &AgentTask,
@@ -141,8 +142,8 @@ impl ClientHosts {
         let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         for (number, host) in (0..).zip(&self.hosts) {
             let task = AgentTask { part: HostShare { host: number, hosts }, ..task.clone() };
-            // A host that takes no orders has been lost since the clocks were compared. The link
-            // has reported that already.
+            // If sending fails, the host was lost after the clocks were compared, and its link has
+            // already reported that.
             let _ = host.orders.send(ToAgent::Step(Box::new(task)));
         }
         let messages = (self.hosts.len(), &self.messages);
@@ -200,7 +201,7 @@ impl ClientHosts {
         best.ok_or_else(|| format!("client host {} does not answer", host.name))
     }
 
-    /// Returns what each agent says that it used. A lost agent counts as having used nothing.
+    /// Returns the usage that each agent reports. The usage of a lost agent is zero.
     fn used(&self) -> Vec<Used> {
         let mut all = vec![None; self.hosts.len()];
         while all.iter().any(Option::is_none) {

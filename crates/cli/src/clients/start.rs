@@ -22,16 +22,16 @@ use crate::clients::link::Credentials;
 use crate::engines::{Gang, gang, shared_program};
 use crate::exit::ExitError;
 
-/// Beginnings of the names of variables that the plan's command gets in addition to those that all
-/// programs get. They tell where ssh finds its agent, and what `srun` knows of its allocation. No
-/// password is among them.
-const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
-/// Longest time in which an engine provides hosts or says that it cannot.
+/// Prefixes of the environment variables that the plan's command gets in addition to those that all
+/// programs get. ssh needs them to find its agent, and `srun` to find its allocation. They hold no
+/// passwords.
+const PASSED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
+/// Longest wait until an engine provides hosts or reports that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Returns the client hosts of a plan, and the process that reserves those of an engine. The hosts
-/// become free when that process is dropped, or when this process ends. The engine's messages go to
-/// `log`.
+/// Returns the client hosts of a plan and, where an engine provides them, the process that reserves
+/// them. The hosts become free when that process is dropped, or when this process ends. The
+/// engine's messages go to `log`.
 pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Process>), ExitError> {
     match (&clients.hosts, &clients.on) {
         (ClientNames::Number(hosts), Some(on)) => {
@@ -45,12 +45,12 @@ pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, 
 }
 
 fn named(name: &str, start: &str) -> HostAccess {
-    let is_handed_on =
-        |key: &OsString| HANDED_ON.iter().any(|start| key.to_str().is_some_and(|key| key.starts_with(start)));
+    let is_passed_on =
+        |key: &OsString| PASSED_ON.iter().any(|start| key.to_str().is_some_and(|key| key.starts_with(start)));
     HostAccess {
         address: name.to_owned(),
         start: start.split_whitespace().map(|word| word.replace("{host}", name)).collect(),
-        variables: std::env::vars_os().filter(|(key, _)| is_handed_on(key)).collect(),
+        variables: std::env::vars_os().filter(|(key, _)| is_passed_on(key)).collect(),
     }
 }
 
@@ -181,7 +181,7 @@ pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, ExitE
     let words = [&place.start[..], &["agent", "--listen", name].map(str::to_owned)].concat();
     let mut process = Process::start(&words, &place.variables, log).map_err(ended)?;
     if let Some(mut input) = process.input.take() {
-        // An agent that ends before it reads says why in its log.
+        // An agent that ends before it reads its input writes the reason to its log.
         let _ = writeln!(input, "{secret}");
     }
     Ok(Launched { process, credentials: certificates.for_client().into(), name: name.clone() })

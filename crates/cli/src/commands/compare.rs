@@ -75,8 +75,8 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
     Some(format!("block {} of {variant} {}: {}", one.block, step.step, exclusion_text(one)))
 }
 
-/// Names the first step in which new failed and base did not, or failed less often, with the
-/// reason. It only counts the other such steps.
+/// Names the first step in which the new variant failed and the base did not, or failed less often,
+/// with the reason. Other such steps are only counted.
 fn broken(comparison: &Comparison) -> Option<String> {
     let all = comparison.broken();
     let (step, one) = all.first()?;
@@ -126,9 +126,9 @@ fn is_failure(step: &ComparedStep, fail_on: FailOn, gate: &[Gate]) -> bool {
             && step.to_base.p99.as_ref().is_some_and(|p99| is_bad(p99.verdict, fail_on))
 }
 
-/// Returns whether a step fails by its rate. A background rate or a schedule that base kept and new
-/// missed is a regression, whatever the concurrent queries gained. So is a block in which new
-/// answered nothing.
+/// Returns whether a step fails by its rate. It is a regression if the new variant missed a
+/// background rate or a schedule that the base kept, whatever the concurrent queries gained. It is
+/// also one if the new variant answered nothing in some block.
 fn fails_by_rate(step: &ComparedStep, fail_on: FailOn) -> bool {
     is_bad(step.to_base.verdict, fail_on) || step.target_missed && fail_on != FailOn::Never
 }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_p99_fails_where_it_is_asked_for() {
+    fn a_higher_p99_fails_where_p99_is_a_gate() {
         let ratio = Ratio { value: 1.3, blocks: Vec::new(), bound: None, inference: None };
         let with = |verdict| {
             let p99 = Some(PercentileRatio { ratio: ratio.clone(), verdict: Some(verdict) });

@@ -1,4 +1,5 @@
-//! `dbdyno history` shows many runs of one plan in order, and where a rate changed its level.
+//! `dbdyno history` shows the runs of one plan in the order of their start, and the runs at which a
+//! rate changed its level.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::commands::report::{directory, of_ending};
 use crate::exit::{ExitError, SLOWER};
 use crate::terminal;
 
-/// File endings, and the format that each asks for.
+/// File extensions, and the format that each selects.
 const ENDINGS: [(&str, HistoryFormat); 4] = [
     ("txt", HistoryFormat::Terminal),
     ("md", HistoryFormat::Md),
@@ -32,8 +33,8 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
         let folders = runs_in(&directory(place)?)?;
         for (folder, run) in folders.iter().zip(parallel::map(&folders, |folder| Run::outline(folder))) {
             let Some(run) = read(args, folder, run, &mut left_out)? else { continue };
-            // The same run may come twice, as a link to it, as a copy, or in a folder that is named
-            // too. The same value twice would look like a trend.
+            // The same run may be named twice: by a link to it, by a copy of it, or together with
+            // its folder. The same value twice would look like a trend.
             match runs.iter().find(|known| known.manifest == run.manifest) {
                 Some(known) => terminal::note(&format!(
                     "note: {} is the run of {}, and counts once",
@@ -50,7 +51,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
         None if !args.anyway => of_one_plan(&runs)?,
         None => {}
     }
-    // The order follows the measurements' times, however the shell has sorted the names.
+    // Runs are ordered by their start, because the shell sorts by name.
     runs.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
     let mut measured: Vec<RunValues> = Vec::new();
     let values = |run: &Run| Run::open(&run.dir).map(|run| RunValues::of(&run));
@@ -102,7 +103,7 @@ fn read<T>(
     }
 }
 
-/// Names in one warning what could not be read.
+/// Lists in one warning the folders that could not be read.
 fn warn_of(left_out: &mut Vec<(PathBuf, Error)>) {
     match &std::mem::take(left_out)[..] {
         [] => {}
@@ -174,7 +175,7 @@ fn runs_in(place: &Path) -> Result<Vec<PathBuf>, ExitError> {
         return Ok(vec![place.to_owned()]);
     }
     let unreadable = |error| ExitError::usage(format!("cannot read {}: {error}", place.display()));
-    // This read gives the error, because `run_dirs` passes over what cannot be read.
+    // This read returns the error of an unreadable folder, because `run_dirs` ignores it.
     std::fs::read_dir(place).map_err(unreadable)?;
     let found = run_dirs(place);
     if found.is_empty() {

@@ -102,7 +102,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Turns an answer into a value of the default's kind. The plan's check refuses what does not fit.
+/// Turns an answer into a value of the default's kind. The plan's check refuses a value that does
+/// not fit.
 fn like(default: &Value, answer: &str) -> Value {
     let number = |word: &str| word.parse::<i64>().map_or_else(|_| word.into(), Value::Integer);
     match default {
@@ -113,7 +114,7 @@ fn like(default: &Value, answer: &str) -> Value {
     }
 }
 
-/// Writes the plan with comments on what a reader needs to know.
+/// Writes the plan as TOML with explanatory comments.
 fn text(file: &Path, plan: &Table) -> Result<String, ExitError> {
     let resolved = resolved(plan)?;
     let file = file.display();

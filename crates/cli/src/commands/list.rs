@@ -85,7 +85,7 @@ fn completed(run: &Run) -> usize {
     run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed)).count()
 }
 
-/// Returns how a run ended the last time. It is `None` for a run that has not ended.
+/// Returns the last outcome that a run has recorded. It is `None` for a run that has never ended.
 fn ended(run: &Run) -> Option<Outcome> {
     run.events.iter().rev().find_map(|event| match event {
         RunEvent::Ended { outcome, .. } => Some(*outcome),

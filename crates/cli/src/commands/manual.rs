@@ -1,4 +1,4 @@
-//! `dbdyno` alone shows in a dozen lines what can be done. `dbdyno man` writes manual pages, and
+//! `dbdyno` alone prints an overview of a dozen lines. `dbdyno man` writes manual pages, and
 //! `dbdyno completions` writes completions for a shell. Both come from the texts of the command
 //! line.
 
@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::exit::ExitError;
 use crate::terminal;
 
-/// What `dbdyno` alone prints. `EMBEDDED` stands for the database that needs no server.
+/// Text that `dbdyno` alone prints. `EMBEDDED` stands for the database that needs no server.
 const OVERVIEW: &str = "\
 dbdyno runs the same work on database servers and says which is faster.
 

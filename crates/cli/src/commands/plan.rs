@@ -1,4 +1,4 @@
-//! `dbdyno plan` shows what a plan would run, how long it takes, how much disk it needs, and what
+//! `dbdyno plan` shows the steps of a plan, how long it takes, how much disk it needs, and which
 //! differences it can detect. `dbdyno plans` lists the plans that ship with dbdyno, and the files
 //! that they refer to.
 
@@ -42,10 +42,11 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
-    // This does not look at the variants, so a plan can be shown where its servers are missing.
+    // The manifest has no variants, because a plan can also be shown where its servers are not
+    // installed.
     let manifest = manifest(&plan, &[], Path::new("."))?;
     warn_of_margins(&manifest);
-    // The checks come in the order of a run.
+    // The checks are made in the order in which a run makes them.
     let can_run = foresee(&plan);
     let (parity, variants) = match (parity::of_plan(&plan), &can_run) {
         (Err(_), Err(_)) => return can_run,
@@ -72,7 +73,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     can_run
 }
 
-/// Writes one line per size of the plan: how long it takes, and by which rules it was scaled.
+/// Writes one line per size of the plan, with its duration and the rules by which it was scaled.
 fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, ExitError> {
     let mut lines = Vec::new();
     for (name, size) in plan.sizes.iter().filter(|_| plan.report.size.is_none()) {
@@ -87,7 +88,8 @@ fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, ExitError> {
     Ok(vec![Block::heading(3, "sizes (--size NAME)"), Block::Facts(lines)])
 }
 
-/// Returns what `dbdyno run` would refuse on this machine before it begins.
+/// Returns the error with which `dbdyno run` would refuse the plan on this machine before it
+/// begins.
 fn foresee(plan: &Plan) -> Result<(), ExitError> {
     host::event_loop()?;
     host::foresee(plan, Path::new(DEFAULT_OUT))?;
@@ -278,7 +280,7 @@ fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
         "cells": estimate.cells.iter().map(cell).collect::<Vec<_>>(),
         // The duration includes the rests between cells.
         "duration_seconds": estimate.duration.as_secs_f64(),
-        // This is the rest between two cells.
+        // This is the idle time between two cells.
         "rest_seconds": estimate.rest.as_secs_f64(),
         // This is disk space on this machine.
         "peak_disk_bytes": estimate.peak_disk_bytes,

@@ -76,15 +76,15 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// Returns the format that --format names. Without --format the result is Parquet when the output's
-/// ending asks for it, and otherwise `None`. The caller then decides by the ending.
+/// Returns the format that --format names. Without --format the result is Parquet when the output
+/// has its file extension, and otherwise `None`. The caller then decides by the extension.
 fn asked_format(args: &ReportArgs) -> Option<&str> {
     let is_parquet =
         || args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == PARQUET);
     args.format.as_deref().or_else(|| is_parquet().then_some(PARQUET))
 }
 
-/// Reads the runs, joins them to one, and drops the variants that were not asked for.
+/// Reads the runs, joins them into one, and drops the variants that were not requested.
 pub(super) fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), ExitError> {
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
     let first =
@@ -123,7 +123,7 @@ pub(super) fn directory(asked: &Path) -> Result<PathBuf, ExitError> {
     })
 }
 
-/// Returns the part of the report that was asked for, which is the summary by default.
+/// Returns the requested part of the report, which is the summary by default.
 fn part(args: &ReportArgs) -> ReportPart {
     match &args.section {
         Some(part) => *part,
@@ -133,9 +133,9 @@ fn part(args: &ReportArgs) -> ReportPart {
     }
 }
 
-/// Returns the format that the output file's ending asks for, or `plain` without a file or an
-/// ending. It refuses an unknown ending, because the file's content would not be what its name
-/// promises.
+/// Returns the format that the output file's extension selects, or `plain` without a file or an
+/// extension. It refuses an unknown extension, because the file's name would then not match its
+/// content.
 pub(super) fn of_ending<T: Copy>(
     output: Option<&Path>,
     endings: &[(&str, T)],

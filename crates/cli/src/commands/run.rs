@@ -47,7 +47,7 @@ pub(super) struct ReadyRun {
     pub(super) manifest: Manifest,
     /// Cells that have not run yet.
     pub(super) cells: Vec<CellId>,
-    /// How the other cells ended.
+    /// Counts of how the other cells ended.
     pub(super) before: RunTally,
     pub(super) clock: RunClock,
     pub(super) advisory_locks: AdvisoryLocks,
@@ -85,8 +85,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
     finish(&tally, &dir, args)
 }
 
-/// Runs the cells that are left on the machines of a fleet. `add_hint` adds to an error that ends
-/// the run how to continue it.
+/// Runs the remaining cells on the machines of a fleet. `add_hint` adds to an error that ends the
+/// run the command that continues it.
 fn on_fleet(
     ready: ReadyRun,
     launcher: Box<dyn Launcher>,
@@ -114,8 +114,8 @@ fn on_fleet(
     fleet.run(&cells, before).map_err(add_hint)
 }
 
-/// Runs the cells that are left on this machine. `add_hint` adds to an error that ends the run how
-/// to continue it.
+/// Runs the remaining cells on this machine. `add_hint` adds to an error that ends the run the
+/// command that continues it.
 fn conduct(
     ready: ReadyRun,
     runtime: Runtime,
@@ -198,7 +198,7 @@ fn resume_command(dir: &Path, args: &RunArgs) -> String {
     format!("dbdyno run --resume {}{on}", dir.display())
 }
 
-/// Adds to the error that ended a run where its results are, and how to continue it.
+/// Adds to the error that ended a run the path of its results and the command that continues it.
 fn with_hint(ended: ExitError, dir: &Path, args: &RunArgs) -> ExitError {
     let (results, go_on) = (dir.display(), resume_command(dir, args));
     let more = |why| format!("{why}; results so far: {results}; to continue: {go_on}");
@@ -280,8 +280,8 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
     create(plan, variants, advisory_locks, manifest, (&args.out, name))
 }
 
-/// Takes the advisory locks of a run. A fleet's run takes none here, because its tasks run on other
-/// machines and take them there.
+/// Takes the advisory locks of a run. A fleet's run takes none, because each task takes them on its
+/// own machine.
 fn take_locks(
     args: &RunArgs,
     plan: &Plan,
@@ -294,7 +294,7 @@ fn take_locks(
     }
 }
 
-/// Makes the directory of a new run, and records what is known of this machine.
+/// Makes the directory of a new run, and records facts about this machine.
 fn create(
     plan: Plan,
     variants: Vec<PreparedVariant>,
@@ -366,7 +366,7 @@ fn make_new(folder: &Path) -> Result<bool, ExitError> {
     let parent = folder.parent().unwrap_or(folder);
     match std::fs::create_dir_all(parent).and_then(|()| std::fs::create_dir(folder)) {
         Ok(()) => Ok(true),
-        // A file in the place of the parent gives the same kind of error, so the parent is checked.
+        // A file where the parent should be gives the same kind of error, so the parent is checked.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && parent.is_dir() => Ok(false),
         Err(error) => {
             Err(ExitError::machine(format!("cannot make the data folder {}: {error}", folder.display())))
@@ -390,12 +390,12 @@ pub(crate) fn warn_of_margins(manifest: &Manifest) {
     }
 }
 
-/// Returns the rate that the client could reach when used as in this run, as far as it was
-/// measured. For a run over the wire without such a calibration, a note says how to get one. A
-/// development build gets no note, because its client is not judged.
+/// Returns the calibration of a client that is used as in this run, if there is one. For a run over
+/// the wire without such a calibration, a note says how to get one. A development build gets no
+/// note, because its client is not judged.
 fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
     let is_over_the_wire = |driver: &str| Family::with_servers().any(|family| family.name() == driver);
-    // The rate that one client could reach says nothing about several clients.
+    // The highest rate of one client says nothing about several clients.
     if plan.clients.is_some() || !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
         return None;
     }
@@ -434,7 +434,8 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
     conduct(ready?, runtime, cancel, templates, None, |ended| ended)?.ended()
 }
 
-/// Prepares the block, and checks what it must have in common with the run.
+/// Prepares the block, and checks that this build of dbdyno and the variants match those of the
+/// run.
 fn begin_task(args: &TaskArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
     let record = Run::outline(&args.run)?;
     let of_run = &record.manifest;
@@ -483,7 +484,7 @@ mod tests {
         let id = |end: &str| Ok(format!("20260101T000000Z-x{end}"));
         assert_eq!([(); 3].map(|()| named(&out, Name::Next, None)), ["", "-2", "-3"].map(id));
         assert_eq!(named(&out, Name::Given, None), Err(crate::exit::MACHINE));
-        // This run lies elsewhere, but has the same folder for data.
+        // This run has another output directory, but the same folder for data.
         let elsewhere = folder.path().join("elsewhere");
         assert_eq!(named(&elsewhere, Name::NextWithData, Some(&data)), id(""));
         assert_eq!(named(&out, Name::NextWithData, Some(&data)), id("-4"));

@@ -1,6 +1,6 @@
-//! `dbdyno servers` downloads, adds and removes server builds. It lists the catalogue, what is
-//! installed, and what each installed server can do. It also starts a scratch server in the
-//! foreground, whose data are removed when it stops.
+//! `dbdyno servers` downloads, adds and removes server builds. It lists the catalogue, the
+//! installed servers, and their features. It also starts a scratch server in the foreground, whose
+//! data are removed when it stops.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,10 +38,10 @@ fn result(line: &str) -> Result<(), ExitError> {
     terminal::out_blocks(&[Block::text(line)])
 }
 
-/// Gets one server after the other. When one cannot be got, the next is still tried.
+/// Downloads one server after the other. When a download fails, the next one is still tried.
 ///
-/// `from` is a tarball of the one server, or the folder with the tarballs of all. `say` prints what
-/// was got.
+/// `from` is a tarball of the one server, or the folder with the tarballs of all. `say` prints a
+/// line about each server.
 fn get(
     names: &[String],
     from: Option<&Path>,
@@ -75,7 +75,7 @@ fn get(
     first_failure.map_or(Ok(()), |code| Err(ExitError::silent(code)))
 }
 
-/// Gets a plan's servers that are not installed, either at once or after the user agrees. The
+/// Downloads a plan's servers that are not installed, either at once or after the user agrees. The
 /// plan's preparation reports the missing ones.
 pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), ExitError> {
     let here = names_in(&servers_dir());
@@ -98,8 +98,8 @@ pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), ExitError> {
     })
 }
 
-/// Asks whether to get servers, and shows their sizes. The result is no where no one can be asked,
-/// or where one of them cannot be got.
+/// Asks whether to download servers, and shows their sizes. The result is `false` where there is no
+/// one to ask, or where the catalogue lacks one of the servers.
 fn wants(missing: &[String]) -> bool {
     let Ok(catalogue) = Catalogue::read() else { return false };
     let entries: Result<Vec<&Entry>, _> = missing.iter().map(|name| catalogue.find(name)).collect();
@@ -113,7 +113,7 @@ fn wants(missing: &[String]) -> bool {
     answer.is_some_and(|answer| answer.is_empty() || answer.to_lowercase().starts_with('y'))
 }
 
-/// Refuses before the first download, and names all missing tools at once.
+/// Fails before the first download if tools are missing, and names all of them at once.
 fn check_tools(entries: &[&Entry]) -> Result<(), ExitError> {
     let there = names_in(&servers_dir());
     let wanted = entries.iter().filter(|entry| !there.contains(&entry.name));
@@ -158,7 +158,7 @@ fn described(name: &str, server_entry: &ServerEntry, begun: Instant) -> String {
     format!("{name}: {title} in {}, {:.1} s", place.display(), begun.elapsed().as_secs_f64())
 }
 
-/// Gives an error the exit status that says who can mend it.
+/// Gives an error the exit status that says whether the user, the machine or the server caused it.
 fn ended(error: impl Into<Error>) -> ExitError {
     let error = error.into();
     let code = match &error {
@@ -201,7 +201,7 @@ fn list_json(all: &[ListedServer], catalogue: &Catalogue) -> Value {
 
 /// Returns the installed servers for `dbdyno list servers`.
 pub(crate) fn here() -> Vec<Block> {
-    // `dbdyno servers` reports what is wrong with the reader's own catalogue.
+    // `dbdyno servers` reports errors in the user's own catalogue.
     let catalogue = Catalogue::read().unwrap_or_else(|_| Catalogue { entries: catalogue(), own_file: None });
     list_blocks(&listed(&catalogue, true), &catalogue)
 }
@@ -230,7 +230,7 @@ fn list_blocks(all: &[ListedServer], catalogue: &Catalogue) -> Vec<Block> {
     blocks
 }
 
-/// Notes what is wrong with installed servers, and which have not been probed.
+/// Returns notes on faults of installed servers, and on servers that have not been probed.
 fn notes(all: &[ListedServer]) -> Vec<Block> {
     let heres = || all.iter().filter_map(|server| Some((server, server.here.as_ref()?)));
     let problems =
@@ -355,7 +355,7 @@ fn source(server: &ListedServer) -> String {
     words.join(", ")
 }
 
-/// Shows what the installed servers can do. Servers that have not been probed are left out.
+/// Shows the features of the installed servers. Servers that have not been probed are left out.
 fn abilities_table(all: &[ListedServer]) -> Table {
     let heads = ["name", "engines", "pool", "login", "TLS", "async I/O", "more"];
     let mut table = words_table("features of the servers here, as they reported them", heads, &[]);
@@ -375,7 +375,7 @@ fn abilities_table(all: &[ListedServer]) -> Table {
     table
 }
 
-/// Names in one line what distinguishes a server that was just probed.
+/// Returns one line with the distinguishing features of a server that was just probed.
 fn abilities_summary(abilities: &Abilities) -> String {
     let mut words = vec![engines(abilities)];
     match abilities.thread_pool {
@@ -487,7 +487,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_names_what_distinguishes_a_build() {
+    fn a_summary_names_the_distinguishing_features_of_a_build() {
         let text = |word: &str| word.to_owned();
         let abilities = Abilities {
             engines: ["Aria", "CSV", "InnoDB", "MyISAM", "ROCKSDB"].map(text).to_vec(),

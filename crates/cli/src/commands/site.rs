@@ -58,8 +58,8 @@ impl Site {
         terminal::out(&format!("index: {}", index.display()))
     }
 
-    /// Returns the page at this path, made from what is recorded now. It is `None` where there is
-    /// no such page.
+    /// Returns the page at this path, made from the current records. It is `None` where there is no
+    /// such page.
     pub(super) fn page(&self, path: &str, live_seconds: u32) -> Option<String> {
         let path = path.trim_start_matches('/');
         if path.is_empty() || path == INDEX {
@@ -135,8 +135,8 @@ fn histories(runs: &[(String, Run)]) -> Vec<HistoryEntry> {
     several.map(entry).collect()
 }
 
-/// Writes the history of a plan, also when its runs are not comparable. The page begins with what
-/// differs.
+/// Writes the history of a plan, also when its runs are not comparable. The page begins with the
+/// differences.
 fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
     let mut of_plan: Vec<&RunValues> = runs.iter().filter(|run| run.manifest.plan.name == plan).collect();
     of_plan.sort_by(|one, other| one.manifest.started.cmp(&other.manifest.started));
@@ -159,7 +159,7 @@ pub(super) fn no_runs(folder: &Path) -> ExitError {
 
 /// Seconds between two requests of an unfinished run's page for new figures.
 const LIVE_SECONDS: u32 = 2;
-/// Longest time that a browser takes to send its request, and again to take the answer.
+/// Longest time that a browser may take to send its request, and again to receive the response.
 const PATIENCE: Duration = Duration::from_secs(5);
 const HTML: &str = "text/html; charset=utf-8";
 

@@ -2,8 +2,8 @@
 //! analysis) finds the comparisons that are still undecided. Further blocks then run these
 //! comparisons and the steps that they need, as long as the time that is left suffices.
 //!
-//! The time that a run has taken is what its earlier sessions have recorded, plus the time of this
-//! session on a monotonic clock.
+//! The time that a run has taken is the time that its earlier sessions have recorded, plus the time
+//! of this session on a monotonic clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -33,9 +33,9 @@ impl Conductor<'_> {
     }
 }
 
-/// Looks at a run once all its blocks are over. It returns the cells of as many blocks as there is
-/// time for, but of no more than `most`. The result is `None` without a budget, without time, or
-/// when everything is decided. Every look is recorded.
+/// Looks at a run once all its blocks are over, and returns the cells of further blocks. There are
+/// as many blocks as the time allows, but at most `most`. The result is `None` without a budget,
+/// without time left, or when everything is decided. Every look is recorded.
 pub(crate) fn further_blocks(
     plan: &Plan,
     writer: &mut RunWriter,
@@ -111,7 +111,7 @@ fn is_over(events: &[RunEvent]) -> bool {
     last == Some(true)
 }
 
-/// Returns one line on what the look showed and what follows.
+/// Returns one line with the result of the look and the blocks that follow.
 fn look_line(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) -> String {
     let control = findings.run.control.as_deref();
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
@@ -176,7 +176,8 @@ pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> OpenCompariso
 }
 
 /// Drops the cells that failed in the last block, because they would fail again until the budget is
-/// spent. It also drops workloads whose base failed, because nothing can then be compared.
+/// spent. It also drops workloads whose base failed, because their variants then have nothing to be
+/// compared with.
 fn without_failed(
     mut open: OpenComparisons,
     failed: &BTreeSet<(String, String)>,
@@ -252,9 +253,9 @@ pub(super) fn shows(
 }
 
 impl NextBlock {
-    /// Returns the time that the block would take: what each of its cells took when it last ran,
-    /// and a rest before each of them. Cells that alternate run at the same time, so the time
-    /// counts once.
+    /// Returns the time that the block would take. It is the time that each of its cells took when
+    /// it last ran, plus a rest before each of them. Cells that alternate run at the same time, so
+    /// the time counts once.
     pub(super) fn duration(&self, run: &Run, rest: Duration) -> Duration {
         let cell = |id: &CellId| {
             let is_same = |other: &&dbdyno_record::CellRecord| {
@@ -272,7 +273,8 @@ impl NextBlock {
         };
         let durations = self.cells.iter().map(cell);
         match run.manifest.plan.design {
-            // Each cell lasts as long as the block. What the others leave out is not counted.
+            // Each cell lasts as long as the block. Only its own left-out steps are subtracted, and
+            // not those of the other cells.
             Design::Alternate => durations.max().unwrap_or_default(),
             Design::Blocks => durations.fold(Duration::ZERO, Duration::saturating_add),
         }
@@ -292,7 +294,7 @@ fn duration_of_step(step: &StepRecord) -> Option<Duration> {
     time::between(started?, ended?)
 }
 
-/// Counts the time of a run. It leaves out the time between a stop and the resumption.
+/// Clock of a run. It does not count the time between a stop and the resumption.
 pub(crate) struct RunClock {
     /// Time that earlier sessions took.
     before: Duration,
@@ -454,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_takes_what_its_cells_took_without_the_steps_that_are_left_out_and_a_rest_before_each() {
+    fn a_block_takes_the_time_of_its_cells_without_left_out_steps_and_a_rest_before_each_cell() {
         let id =
             |variant: &str| CellId { block: 4, variant: variant.to_owned(), workload: "oltp".to_owned() };
         let seconds = |cells: Vec<CellId>, left_out: &[&str]| {

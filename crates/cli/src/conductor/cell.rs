@@ -1,8 +1,8 @@
-//! Runs one cell: one variant on fresh data runs all steps of one workload. Each step runs on the
-//! data and in the server that the plan asks for.
+//! Runs one cell: one variant on fresh data runs all steps of one workload. Each step gets the data
+//! and the server state that the plan specifies.
 //!
 //! With `design = "alternate"` the servers of all variants stay up, and each step of a block runs
-//! on one server after the other. What slows the machine for a while then slows all of them.
+//! on one server after the other. A temporary slowdown of the machine then affects all of them.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Adds to a failed ending what the server's exit or its log says of the cause.
+    /// Adds to a failed ending the cause that the server's exit or its log shows.
     pub(super) fn explained(
         &self,
         mut ending: CellEnding,
@@ -154,7 +154,7 @@ impl Conductor<'_> {
         })
     }
 
-    /// Asks the server what it is, and opens the workload on it.
+    /// Queries the server's description, and opens the workload on it.
     pub(super) fn described(
         &mut self,
         cell: &mut OpenCell<'_>,
@@ -240,10 +240,10 @@ pub(crate) fn server_info(description: Description, database: &Database) -> Serv
     }
 }
 
-/// Least width of a step's name in the line that reports it.
+/// Minimum width of a step's name in the line that reports it.
 const MIN_WIDTH: usize = 8;
 
-/// What the steps of one cell share.
+/// State that the steps of one cell share.
 pub(super) struct CellSteps<'a> {
     pub(super) id: &'a CellId,
     pub(super) writer: &'a mut CellWriter,
@@ -251,7 +251,7 @@ pub(super) struct CellSteps<'a> {
     pub(super) workload: &'a mut dyn AnyWorkload,
     names: Vec<String>,
     name_width: usize,
-    /// The state of the workload before any table was there.
+    /// The state of the workload before any table existed.
     initial_state: Value,
     began_on_copy: bool,
     /// The content checks that failed after the load of the current tables.
@@ -261,7 +261,7 @@ pub(super) struct CellSteps<'a> {
     refused: &'a mut Vec<String>,
 }
 
-/// What is known of the tables as the load has left them. It is kept with a snapshot of the tables.
+/// State of the tables after the load. It is kept with a snapshot of the tables.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Loaded {
     #[serde(rename = "workload")]
@@ -334,7 +334,7 @@ impl Conductor<'_> {
         (first..steps.names.len()).filter(is_run).collect()
     }
 
-    /// Gives step `index` the server and the data that the plan asks for.
+    /// Gives step `index` the server state and the data that the plan specifies.
     fn ready(
         &mut self,
         steps: &mut CellSteps<'_>,
@@ -383,8 +383,8 @@ impl Conductor<'_> {
         Ok(session)
     }
 
-    /// Runs one step with the work before and after it. `is_repeated` says that it runs again only
-    /// to make the data.
+    /// Runs one step with the work before and after it. `is_repeated` says that the step runs again
+    /// only to make the data.
     pub(super) fn one_step(
         &mut self,
         steps: &mut CellSteps<'_>,

@@ -41,7 +41,7 @@ const DATABASE: &str = "ib";
 /// Connection class under which the record lists the encryption of the session for set-up and
 /// checks.
 const CONDUCTOR: &str = "conductor";
-/// Message for a start that the user did not wait for.
+/// Message for a start that the user interrupted.
 const STOPPED: &str = "interrupted by the user while the server was started";
 /// Folder in the run directory that keeps the option files of the run's servers. All cells
 /// therefore have the same configuration, even when the user's own file changes during the run.
@@ -65,8 +65,8 @@ pub(crate) struct Database {
     config_notes: Vec<String>,
 }
 
-/// Returns the folder of a run's data directories. It lies in the run directory unless the plan
-/// names a place, because its filesystem is part of what is measured.
+/// Returns the folder of a run's data directories. It is in the run directory unless the plan names
+/// another folder, so that the user chooses the filesystem, which affects the results.
 pub(crate) fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
     let name = run_dir.file_name().unwrap_or_default();
     let root = plan.host.data_dir.as_ref().map_or_else(|| run_dir.join("data"), |folder| folder.join(name));
@@ -124,7 +124,7 @@ impl Conductor<'_> {
         self.started(self.database(self.prepared(cell.id)?, data_dir, log, runtime_dir, data))
     }
 
-    /// Waits for `start`, unless the user wants the run to end before that.
+    /// Waits for `start`, unless the user stops the run before that.
     pub(super) fn started<T>(&self, start: impl Future<Output = Result<T, BoxedError>>) -> Result<T, Stop> {
         self.unless_cancelled(start).unwrap_or_else(|| Err(STOPPED.into())).map_err(Stop::failed)
     }
@@ -186,8 +186,8 @@ impl Conductor<'_> {
     }
 
     /// Makes a runtime directory for the cell's server with the memory limit of its variant. The
-    /// result is `None` without a limit. Where the limit cannot be set and the plan says to go on,
-    /// the record has a warning.
+    /// result is `None` without a limit. Where the limit cannot be set and the plan allows that,
+    /// the record gets a warning.
     fn limited_runtime_dir(&self, cell: &mut OpenCell<'_>) -> Result<Option<RuntimeDir>, Stop> {
         let limit = self.plan.server_memory(&cell.id.variant);
         match limit.map(|limit| RuntimeDir::new()?.with_memory_limit(limit.0)).transpose() {
@@ -298,12 +298,12 @@ impl Database {
     }
 
     /// Returns where to query the server's own counters while the load runs. The result is `None`
-    /// for SQLite, because a query would take a lock on the very file that is being measured.
+    /// for SQLite, because a query would lock the file that is being measured.
     pub(crate) fn status_server(&self) -> Option<DatabaseServer> {
         self.database_server.address.login().map(|_| self.database_server.clone())
     }
 
-    /// Returns what the record should know about the server's start.
+    /// Returns notes on the server's start for the record.
     pub(crate) fn notes(&self) -> Vec<String> {
         let found = self.found_pid.map(|pid| {
             format!("the server is process {pid} of this machine, found through its socket; its CPU, memory and IO are charged to it")
@@ -312,7 +312,7 @@ impl Database {
         found.into_iter().chain(of_server.chain(&self.config_notes).cloned()).collect()
     }
 
-    /// Returns how the server ended, with the end of its log, if it is gone.
+    /// Returns how the server ended, with the last lines of its log, if it has ended.
     pub(crate) fn exit_report(&self) -> Option<String> {
         let server = self.server.as_ref()?;
         let status = server.end_of(server.exit_status()?);
@@ -326,8 +326,8 @@ impl Database {
         Some(format!("last errors in the server's log:\n{errors}"))
     }
 
-    /// Whether dbdyno can stop and start the database and give it other data. It can do so with a
-    /// server that it starts, and with an embedded database's files.
+    /// Whether dbdyno can restart the database and replace its data. It can for a server that it
+    /// starts and for an embedded database.
     pub(crate) fn can_turn(&self) -> bool {
         self.owned && self.data_dir.is_some()
     }
@@ -357,8 +357,8 @@ async fn process_of(database_server: &DatabaseServer) -> Result<Option<u32>, DbE
     Ok(pid)
 }
 
-/// Adds to the error of a server that did not start which of the plan's intents has set the option.
-/// The server names only its own option, but the reader knows the intent.
+/// Adds the plan's intent that has set the option to the error of a server that did not start. The
+/// server names only the option, but the user has written the intent.
 fn with_causes(config: &Rendered, error: &Error) -> String {
     let error = error.to_string();
     [vec![error.clone()], config.causes(&error)].concat().join("\n")
@@ -401,7 +401,7 @@ pub(crate) fn kept_option_file(
 /// A server that is being stopped, and the cell that it ran for.
 pub(crate) struct Stopping {
     cell: CellId,
-    /// The thread that stops the server. It returns what was odd about the end.
+    /// The thread that stops the server. It returns warnings about the shutdown.
     thread: JoinHandle<Vec<String>>,
 }
 
@@ -433,7 +433,7 @@ impl Conductor<'_> {
             && is_half_of_memory_free(&HostFiles::here())
     }
 
-    /// Ends a database, which takes a while. It returns what was odd about the end.
+    /// Ends a database, which takes a while, and returns warnings about its shutdown.
     pub(super) fn end_of(&self, database: Database) -> Vec<String> {
         database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0, &self.cancel)
     }
@@ -464,9 +464,9 @@ impl Database {
         halted.map(|halted| halted.map(|(_, runtime_dir)| runtime_dir)).map_err(|error| error.to_string())
     }
 
-    /// Stops what was started and removes the data, unless they are to be kept. It returns what was
-    /// odd about the end, and what could not be removed. When the user has set `cancel`, a killed
-    /// server is no fault and is not reported.
+    /// Stops the server that was started and removes the data, unless they are to be kept. It
+    /// returns warnings about the shutdown and about data that could not be removed. Once the user
+    /// has stopped the run (`cancel`), a killed server is not a fault and is not reported.
     pub(crate) fn end(self, keep_data: bool, limit: Duration, cancel: &AtomicBool) -> Vec<String> {
         let mut warning = None;
         if let Some(server) = self.server {
@@ -496,8 +496,8 @@ fn is_half_of_memory_free(files: &HostFiles) -> bool {
     free.is_some_and(|(free, total)| free >= total / 2)
 }
 
-/// Fails if a symbolic link is in the place of a folder that a run makes for its data. Folders that
-/// the user names may be links.
+/// Fails if a folder that a run makes for its data is a symbolic link. Folders that the user names
+/// may be links.
 pub(crate) fn refuse_links(data_root: &Path) -> Result<(), ExitError> {
     let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
@@ -508,8 +508,8 @@ pub(crate) fn refuse_links(data_root: &Path) -> Result<(), ExitError> {
     Err(ExitError::machine(what))
 }
 
-/// Removes what a run has kept next to its cells' data, except a folder of templates that the user
-/// names. It warns of what is left.
+/// Removes the templates and snapshots that a run has kept next to its cells' data, except a folder
+/// of templates that the user names. It warns of files that are left.
 pub(crate) fn remove_data_root(data_root: &Path, templates: Option<&Path>) {
     if let Err(ExitError { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);

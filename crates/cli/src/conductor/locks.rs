@@ -19,7 +19,7 @@ use crate::time;
 /// Longest wait for a lock that another run has, because that run may be about to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The locks of a run. They end with its connections, however it ends.
+/// The locks of a run. They are released when its connections close, however the run ends.
 #[derive(Debug, Default)]
 pub(crate) struct AdvisoryLocks {
     kept: Vec<LockedDatabase>,
@@ -96,8 +96,8 @@ impl AdvisoryLocks {
         }
     }
 
-    /// Makes sure that the variant's database is locked. It returns what to report where the lock
-    /// was lost.
+    /// Makes sure that the variant's database is locked. It returns a warning where the lock was
+    /// lost.
     pub(crate) async fn renew(&mut self, variant: &str) -> Result<Option<String>, String> {
         let Some(kept) = self.of_variant(variant) else { return Ok(None) };
         if kept.advisory_lock.is_kept().await {
@@ -124,8 +124,8 @@ impl AdvisoryLocks {
         }
     }
 
-    /// Returns what to report where others are at work in the variant's database. A killed run may
-    /// for example have left statements there.
+    /// Returns a warning where other statements run in the variant's database. A killed run, for
+    /// example, may have left statements there.
     pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
         let kept = self.of_variant(variant)?;
         let others = kept.advisory_lock.others_at_work().await;
@@ -151,7 +151,7 @@ impl AdvisoryLocks {
     }
 }
 
-/// Returns where to reach the servers that others run.
+/// Returns the servers that others run, with their addresses.
 pub(crate) fn elsewhere(variants: &[PreparedVariant]) -> Vec<DatabaseServer> {
     variants.iter().filter_map(database_server).collect()
 }
@@ -257,7 +257,8 @@ pub(crate) fn sweep_run_files() -> Vec<PathBuf> {
 
 fn sweep_run_files_in(folder: &Path) -> Vec<PathBuf> {
     let is_left = |path: &PathBuf| File::open(path).is_ok_and(|file| file.try_lock().is_ok());
-    // A new file is not locked at first, so its name must tell whether its process has ended.
+    // A new file is not locked at first, so only the process number in its name shows whether its
+    // process has ended.
     let has_ended = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.rsplit('-').next().is_some_and(is_ended_process)
@@ -280,8 +281,8 @@ impl Drop for OtherRuns {
     }
 }
 
-/// Makes the file under a hidden name and locks it. It gets its own name only then, so that no one
-/// sees it without its lock.
+/// Makes the file under a hidden name and locks it. It gets its final name only then, so that no
+/// other process sees it unlocked.
 fn create_locked_file(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
     let (unseen, path) = (folder.join(format!(".{name}")), folder.join(name));
     let _ = fs::remove_file(&unseen);

@@ -56,9 +56,9 @@ pub(crate) struct Conductor<'a> {
     /// CPUs of the servers that are started. `None` means the CPUs of this thread.
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) advisory_locks: AdvisoryLocks,
-    /// Client hosts that put the load on. It is `None` where this process does so.
+    /// Client hosts that run the load. It is `None` where this process runs it.
     pub(crate) clients: Option<ClientHosts>,
-    /// Steps of the blocks that leave steps out.
+    /// Steps that run in the blocks that leave some steps out.
     pub(crate) partial: Partial,
     /// The server of the previous cell, while it stops.
     pub(crate) stopping: Option<Stopping>,
@@ -75,9 +75,9 @@ pub(crate) struct RunTally {
 pub(crate) struct OpenCell<'a> {
     pub(crate) id: &'a CellId,
     pub(crate) writer: CellWriter,
-    /// How the cell ended, once it goes no further.
+    /// How the cell ended, once it has ended.
     ended: Option<CellEnding>,
-    /// Why steps failed after which the cell went on. Each text names its step.
+    /// Reasons for the failed steps after which the cell went on. Each text names its step.
     refused: Vec<String>,
 }
 
@@ -234,7 +234,7 @@ impl Stop {
         Self::Cell((Outcome::Interrupted, Some(format!("interrupted by the user {when}"))))
     }
 
-    /// Puts the place where the cell ended in front of its reason.
+    /// Puts the step or phase in which the cell ended in front of its reason.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Self::Cell((outcome, why)) => Self::Cell((outcome, why.map(|why| format!("{place}: {why}")))),
@@ -243,7 +243,7 @@ impl Stop {
     }
 }
 
-/// Returns the ending of a cell that has come to its end or has stopped.
+/// Returns the ending of a cell that has run to its end or was stopped.
 pub(crate) fn ending(went: Result<CellEnding, Stop>) -> Result<CellEnding, ExitError> {
     match went {
         Ok(ending) | Err(Stop::Cell(ending)) => Ok(ending),
@@ -265,7 +265,7 @@ impl From<dbdyno_record::Error> for Stop {
 
 impl Conductor<'_> {
     /// Starts the server of each variant once and reads its settings back. It fails when the
-    /// variants differ in settings that decide results and the plan does not say so.
+    /// variants differ in settings that decide results and the plan does not allow that.
     pub(crate) fn refuse_unequal(&mut self) -> Result<(), ExitError> {
         parity::check_differs(self.plan)?;
         let mut subjects = Vec::new();
@@ -299,20 +299,20 @@ impl Conductor<'_> {
             description
         };
         let server = described.await.map(|described| server_info(described, &database));
-        // A fault at the server's stop is not reported here. It is reported when the server is
+        // A fault of this shutdown is not reported. A lasting fault shows again when the server is
         // measured.
         let _ = database.end(false, self.plan.host.stop_timeout.0, &self.cancel);
         Ok(server?)
     }
 
-    /// Waits for `work`. It is `None` when the user wants the run to end before the work is done.
+    /// Waits for `work`. It is `None` when the user stops the run before the work is done.
     pub(crate) fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.runtime.block_on(unless_cancelled(&self.cancel, work))
     }
 
-    /// Waits for server queries, as [`Self::unless_cancelled`] does. A server may work long or may
-    /// have stopped responding, so the progress line counts the time, and a message reports it now
-    /// and then.
+    /// Waits for server queries, as [`Self::unless_cancelled`] does. A query may take long, or the
+    /// server may have stopped responding, so the progress line counts the time and a message
+    /// reports it at intervals.
     pub(crate) fn answered<T>(&self, what: &str, queries: impl Future<Output = T>) -> Option<T> {
         self.progress.busy(what);
         self.unless_cancelled(async {
@@ -325,8 +325,8 @@ impl Conductor<'_> {
     }
 
     /// Cancels statements that the server still executes for connections that were dropped before
-    /// its response, so that they do not run beside a measurement. It waits for their end, but only
-    /// briefly when the user wants the run to end.
+    /// its response, so that they do not run beside a measurement. It waits until they have ended,
+    /// but only briefly when the user stops the run.
     pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
         let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
         self.runtime.block_on(database.database_server.cancel_abandoned(limit))
@@ -338,8 +338,8 @@ impl Conductor<'_> {
         session.limit_statements(Some(self.plan.host.statement_timeout.0));
     }
 
-    /// Leaves the machine alone between two cells for as long as the plan says, unless the user
-    /// wants the run to end.
+    /// Leaves the machine idle between two cells for as long as the plan says, unless the user
+    /// stops the run.
     fn rest(&mut self) -> Result<(), ExitError> {
         let length = self.plan.host.rest.0;
         if length.is_zero() || self.cancelled() {

@@ -16,7 +16,8 @@ use crate::conductor::{Conductor, Stop};
 use crate::exit::BoxedError;
 use crate::host;
 
-/// What is done to the data and the caches before a measured step. The server is stopped for it.
+/// The change to the data and the caches before a measured step. The server is stopped while it is
+/// made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reset {
     pub(crate) data: DataChange,
@@ -26,7 +27,7 @@ pub(crate) struct Reset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataChange {
     AsItIs,
-    /// The data directory is made again, and the load is to run on it again.
+    /// The data directory is made again, and the load then runs again.
     Anew,
     /// The data become the snapshot. A copy of the snapshot then takes their place.
     TakeAndRestore,
@@ -34,21 +35,21 @@ pub(crate) enum DataChange {
     Restore,
 }
 
-/// What decides which data a measured step gets.
+/// Facts about a measured step that decide which data it gets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepStart {
     /// Whether this is the cell's first measured step.
     pub(crate) is_first: bool,
     /// Whether the cell began on a copy of the snapshot, without a load of its own.
     pub(crate) began_on_copy: bool,
-    /// Whether data may be put back before the step. It is false for a step that goes on with what
-    /// the step before it has left.
+    /// Whether data may be put back before the step. It is false for a step that continues with the
+    /// data of the step before it.
     pub(crate) begins_group: bool,
     pub(crate) is_cold: bool,
 }
 
-/// Returns what a mode asks for before a step, or `None` when the step goes on in the running
-/// server.
+/// Returns the change that a data mode requires before a step, or `None` when the step runs on the
+/// server as it is.
 pub(crate) fn reset_before(mode: DataMode, step: StepStart) -> Option<Reset> {
     let is_later_group = !step.is_first && step.begins_group;
     let change = match mode {
@@ -86,7 +87,7 @@ pub(crate) fn snapshot_dir(data_root: &Path, id: &CellId) -> PathBuf {
 }
 
 impl Conductor<'_> {
-    /// Returns the snapshot that this cell is to begin on, if its workload asks for one and an
+    /// Returns the snapshot on which this cell begins, if its workload's data mode uses one and an
     /// earlier block has taken it.
     pub(crate) fn snapshot(&self, id: &CellId) -> Option<Snapshot> {
         let mode = self.plan.workload.data_of(&id.workload).0;
@@ -101,9 +102,9 @@ impl Conductor<'_> {
         Ok(work("restore", began, details))
     }
 
-    /// Stops the server, does what `reset` says, and starts the server. The record gets one work
-    /// entry per part. `loaded` is the workload's state after the load, which a snapshot keeps. The
-    /// method returns a new session for set-up and checks.
+    /// Stops the server, does what `reset` says, and starts the server. The record gets one entry
+    /// for each part of this work. `loaded` is the workload's state after the load, which a
+    /// snapshot keeps. The method returns a new session for set-up and checks.
     pub(crate) fn reset_before(
         &mut self,
         id: &CellId,

@@ -1,6 +1,6 @@
-//! Runs one step: it starts the sampler, puts the load on (from this process or from the client
-//! hosts that the plan names), verifies the tables, and writes the record. The server's deferred
-//! work (purge, compaction, dirty pages) is read before and after the step, outside of the measured
+//! Runs one step: it starts the sampler, runs the load (from this process or from the client hosts
+//! that the plan names), verifies the tables, and writes the record. The server's deferred work
+//! (purge, compaction, dirty pages) is read before and after the step, outside of the measured
 //! window.
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub(crate) struct StepTask<'a, 'b> {
     /// Whether the step runs again, only to make the data. Its record is then kept apart, and no
     /// rate is reported.
     pub(crate) is_repeated: bool,
-    /// What is wrong with the loaded tables that the step runs on.
+    /// Faults of the loaded tables on which the step runs.
     pub(crate) misloaded: &'a [String],
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Ran {
 }
 
 impl StepTask<'_, '_> {
-    /// Runs the step and writes everything it leaves. The files are synced when this returns.
+    /// Runs the step and writes its record. The files are synced when this returns.
     pub(crate) fn run(
         &self,
         cell: &CellWriter,
@@ -128,7 +128,7 @@ impl StepTask<'_, '_> {
 
     fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), ExitError> {
         /// Longest wait for the last sample once the user has stopped the run. A frozen server
-        /// gives none.
+        /// never gives one.
         const HURRY: Duration = Duration::from_millis(200);
         let stopped = if self.conductor.cancelled() { sampler.stop_within(HURRY) } else { sampler.stop() };
         match stopped {
@@ -247,8 +247,8 @@ impl StepTask<'_, '_> {
         Ok(Ran { ending, mismatches })
     }
 
-    /// Asks the server how it executes the step's statements. It does so after the step is
-    /// measured, so that the query warms no cache.
+    /// Queries the server's plans for the step's statements. It does so after the step is measured,
+    /// so that the queries warm no cache.
     fn explain(
         &self,
         writer: &mut StepWriter,
@@ -275,8 +275,8 @@ impl StepTask<'_, '_> {
         Ok(())
     }
 
-    /// Returns a sampler that is ready to begin, or one that does nothing if the plan says so. The
-    /// record reports what is not sampled.
+    /// Returns a sampler that is ready to begin, or one that does nothing if the plan switches
+    /// sampling off. The record lists the sources that are not sampled.
     fn sampler(
         &self,
         writer: &mut StepWriter,
@@ -380,8 +380,8 @@ fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> Stri
 }
 
 impl StepTask<'_, '_> {
-    /// This process runs loads and index builds itself. Client hosts, where there are any, share
-    /// the connections of the other steps.
+    /// Runs the load of a step. This process runs table loads and index builds itself. Client
+    /// hosts, if there are any, share the connections of the other steps.
     pub(super) fn put_load_on(
         &self,
         workload: &mut dyn AnyWorkload,
@@ -442,7 +442,7 @@ pub(crate) async fn read_deferred_work(
 }
 
 /// Writes both readings, with their times relative to the barrier. It writes nothing for a step
-/// that never came to its barrier, nor when one reading is missing, because one reading alone shows
+/// that never reached its barrier, nor when one reading is missing, because one reading alone shows
 /// no change.
 pub(crate) fn write_deferred_work(
     writer: &StepWriter,

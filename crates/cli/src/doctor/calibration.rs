@@ -1,6 +1,6 @@
-//! Measures what rate the load client can reach. It is an ordinary run of point selects against
-//! servers that only send prepared responses. Calibrations are kept in a file in the user's cache
-//! folder, and written as a table and as JSON.
+//! Measures the highest rate of the load client. The calibration is an ordinary run of point
+//! selects against servers that only send prepared responses. Calibrations are kept in a file in
+//! the user's cache folder, and written as a table and as JSON.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -31,7 +31,7 @@ use crate::{files, host, limits, signals};
 
 /// Share of its time from which a load thread, or the server on its CPUs, counts as the limit.
 const FULL: f64 = 0.90;
-/// Shortest time that each number of connections is measured.
+/// Shortest time for which each number of connections is measured.
 const MIN_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
@@ -151,8 +151,8 @@ fn calibration(
     })
 }
 
-/// Returns the rates by driver, then by connections. Invalid steps count too. A client at its limit
-/// makes a step invalid elsewhere, but here this limit is what is measured.
+/// Returns the rates by driver, then by connections. Invalid steps count too. In other runs a
+/// client at its limit makes a step invalid, but a calibration measures this very limit.
 fn rates(findings: &Findings, server_cpus: usize) -> Vec<ClientRate> {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let of_test = steps.filter(|step| step.name.starts_with(TEST)).flat_map(|step| &step.variants);
@@ -179,7 +179,7 @@ fn client_rate(driver: &str, run: &StepRun, server_cpus: usize) -> Option<Client
     })
 }
 
-/// Decides what was the limit. A client without idle time was the limit, however busy the server
+/// Decides what limited the rate. A client without idle time was the limit, however busy the server
 /// was.
 fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> LimitedBy {
     match (busiest_load_thread_share, server_share) {
@@ -266,8 +266,8 @@ pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
     }
 }
 
-/// Returns all that is stored. A file that cannot be read or understood counts as empty, because a
-/// calibration can be repeated.
+/// Returns all stored calibrations. A file that cannot be read or understood counts as empty,
+/// because a calibration can be repeated.
 pub(crate) fn load(path: &Path) -> Vec<ClientCalibration> {
     files::load_cache(path, FORMAT)
 }

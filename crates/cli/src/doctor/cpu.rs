@@ -1,6 +1,6 @@
-//! Checks the CPUs: their number, clock rate, idle states, and who shares them. Other users of the
-//! CPUs show in the load average, in programs by name, and in steal. Steal is the time that the
-//! host of a virtual machine takes.
+//! Checks the CPUs: their number, clock rate, idle states and other users. Other users of the CPUs
+//! show in the load average, in programs by name, and in steal. Steal is the time that the host of
+//! a virtual machine takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -167,7 +167,7 @@ const OTHERS_SHARE_MAX: f64 = 0.1;
 /// server.
 const OTHERS_BAD: f64 = 0.5;
 const STEAL_NOTED: f64 = 0.01;
-/// Share of steal above which the figures are the host's and not the server's.
+/// Share of steal above which figures reflect the host of the virtual machine and not the server.
 const STEAL_BAD: f64 = 0.2;
 /// Number of programs that are named. They are the busiest ones.
 const NAMED: usize = 3;
@@ -181,7 +181,7 @@ pub(crate) struct Ticks {
     all: u64,
     steal: u64,
     cpus: u64,
-    /// Name and ticks by process id.
+    /// Name and ticks of each process, by its id.
     processes: BTreeMap<u32, (String, u64)>,
 }
 

@@ -26,8 +26,8 @@ const SLOW: Duration = Duration::from_millis(20);
 /// A 99th percentile above this many times the median counts as stalls.
 const UNEVEN: u32 = 20;
 
-/// Returns `path`, or the nearest existing path above it. The result may be a file in the place of
-/// a folder.
+/// Returns `path`, or the nearest existing path above it. The result may be a file where a folder
+/// is needed.
 pub(crate) fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()

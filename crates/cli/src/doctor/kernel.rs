@@ -1,5 +1,5 @@
-//! Checks what the kernel gives to servers and to dbdyno: clocks, timers, asynchronous IO, and ways
-//! to look inside.
+//! Checks the kernel's services for servers and for dbdyno: clocks, timers, asynchronous IO, and
+//! statistics.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use crate::doctor::disk::at;
 use crate::doctor::{Finding, good, note, note_if};
 use crate::host::HostFiles;
 
-/// A timer that is later than this distorts loads with an arrival rate.
+/// A timer that fires later than this distorts loads with an arrival rate.
 const LATE: Duration = Duration::from_micros(500);
 /// A client that takes longer than this to wake distorts the ratios of cheap statements.
 const SLOW_WAKE_UP: Duration = Duration::from_micros(50);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn io_uring_is_noted_when_it_is_switched_off_or_not_there() {
+    fn io_uring_is_noted_when_it_is_switched_off_or_missing() {
         let switch = |text| verdict("/proc/sys/kernel/io_uring_disabled", text, io_uring);
         assert_eq!([switch("0\n"), switch("1\n"), switch("2\n")], [GOOD, NOTE, NOTE]);
         let kernel = |text| verdict("/proc/sys/kernel/osrelease", text, io_uring);

@@ -1,6 +1,6 @@
 //! Checks limits of this process that many connections would exceed, and memory: how much is free,
-//! in which page sizes, and whether it may be swapped out. It also checks control groups: which
-//! version, which controllers dbdyno may use, and what limits this process already.
+//! in which page sizes, and whether it may be swapped out. It also checks control groups: their
+//! version, the controllers that dbdyno may use, and the limits on this process.
 
 use dbdyno_plan::grouped;
 use dbdyno_sample::control_groups;

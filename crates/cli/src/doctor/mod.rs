@@ -1,9 +1,9 @@
-//! `dbdyno doctor` checks whether this machine is fit to measure on, and what rate the load client
-//! can reach on it.
+//! `dbdyno doctor` checks whether this machine is fit for measuring, and measures the highest rate
+//! of the load client on it.
 //!
-//! A finding is one line of the fitness list: what was found, a verdict for measuring, and what to
-//! do about it. The checks are in one file per topic. Each check judges only from what it is given,
-//! and files come from [`HostFiles`].
+//! A finding is one line of the fitness list: the fact, a verdict on it for measuring, and advice.
+//! The checks are in one file per topic. Each check judges only from its arguments, and reads files
+//! only through [`HostFiles`].
 
 pub(crate) mod calibration;
 mod cpu;
@@ -181,7 +181,7 @@ pub(crate) fn busy() -> Option<String> {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Good,
-    /// Figures may be worse, or vary more, than they need.
+    /// Figures may be worse, or vary more, than necessary.
     Note,
     /// Measuring makes no sense before this is changed.
     Bad,
@@ -192,7 +192,7 @@ pub(crate) struct Finding {
     pub(crate) name: &'static str,
     pub(crate) verdict: Verdict,
     pub(crate) found: String,
-    /// What to do about it. It is empty where nothing has to be done.
+    /// Advice to the user. It is empty where nothing has to be done.
     pub(crate) advice: &'static str,
 }
 
@@ -239,7 +239,8 @@ pub(crate) fn findings_table(findings: &[Finding]) -> Table {
     table
 }
 
-/// Writes what is not good in one sentence for the record of a run. It is `None` when all is good.
+/// Writes the findings that are not good in one sentence, for the record of a run. It is `None`
+/// when all are good.
 pub(crate) fn doubts(findings: &[Finding]) -> Option<String> {
     let doubtful = findings.iter().filter(|finding| finding.verdict != Verdict::Good);
     let reported: Vec<String> =
@@ -339,13 +340,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_good_is_one_sentence_of_a_run() {
+    fn findings_that_are_not_good_are_one_sentence_of_a_run() {
         insta::assert_snapshot!(doubts(&three_findings()).unwrap(), @"Machine at the start of the run: governor: powersave; disk: 1 MB free. See dbdyno doctor.");
         assert_eq!(doubts(&three_findings()[..1]), None);
     }
 
     #[test]
-    fn what_is_missing_is_noted() {
+    fn debug_builds_unwritable_caches_and_missing_calibrations_are_noted() {
         assert_eq!([check_build(true).verdict, check_build(false).verdict], [Verdict::Note, Verdict::Good]);
         assert_eq!(check_cache_folder(None).verdict, Verdict::Note);
         let unwritable = check_cache_folder(Some(Path::new("/proc/cache/dbdyno")));

@@ -18,9 +18,9 @@ use crate::exit::ExitError;
 use ray::Ray;
 use slurm::Slurm;
 
-/// Variables that tasks and the engine's programs get, in addition to those that all programs get.
-/// No password is among them.
-const HANDED_ON: [&str; 6] =
+/// Environment variables that tasks and the engine's programs get in addition to those that all
+/// programs get. They hold no passwords.
+const PASSED_ON: [&str; 6] =
     ["DBDYNO_CPUS", "DBDYNO_RUNTIME", "DBDYNO_SERVERS", "SLURM_CONF", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
 
 /// Longest time that an engine's program takes to print its output. It may start an interpreter and
@@ -36,9 +36,9 @@ pub(crate) trait Launcher {
     fn machines(&self) -> Vec<String>;
 
     /// Starts the program and arguments `words` on one of [`Launcher::machines`], by its number.
-    /// The returned process is on this host, whatever the engine. It ends when the task does.
-    /// SIGTERM to it, or the end of this process, ends the task. The messages of both go to the end
-    /// of `log`, in the folder of the run's tasks. With `is_piped` the standard input and output of
+    /// The returned process is on this host, whatever the engine. It ends when the task ends.
+    /// SIGTERM to it, or the end of dbdyno, ends the task. The messages of both go to the end of
+    /// `log`, in the folder of the run's tasks. With `is_piped` the standard input and output of
     /// the process are those of the program.
     fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool)
     -> Result<Child, ExitError>;
@@ -58,9 +58,9 @@ pub(crate) struct Gang {
     pub(crate) starting: Box<Starting>,
 }
 
-/// Returns the variables [`HANDED_ON`] that are set.
+/// Returns the variables [`PASSED_ON`] that are set.
 pub(crate) fn variables() -> Vec<(OsString, OsString)> {
-    HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
+    PASSED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
 }
 
 /// Asks a process that [`Launcher::start`] has started to end. No one may have waited for it yet,

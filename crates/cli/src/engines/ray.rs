@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_that_ask_for_no_token_are_open_unless_only_their_own_host_reaches_them() {
+    fn nodes_that_demand_no_token_are_open_unless_only_their_own_host_reaches_them() {
         let listed =
             "a note\nnode open c1 8.0 10.0.0.3 c\nnode token a1 8.0 10.0.0.1 a\nnode open b1 0 127.0.0.1 b\n";
         let nodes = nodes(listed);

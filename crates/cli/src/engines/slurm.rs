@@ -13,7 +13,7 @@ use crate::exit::ExitError;
 const SRUN: [&str; 5] = ["srun", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none"];
 
 /// Shell command in an allocation. It prints the hosts, and keeps them until standard input ends.
-const HOLD: &str = "sinfo --noheader --Node --nodes=\"$SLURM_JOB_NODELIST\" --format=\"host $SLURM_JOB_ID %N %o\" && exec cat";
+const KEEP_NODES: &str = "sinfo --noheader --Node --nodes=\"$SLURM_JOB_NODELIST\" --format=\"host $SLURM_JOB_ID %N %o\" && exec cat";
 
 pub(super) struct Slurm {
     partition: Option<String>,
@@ -52,7 +52,7 @@ pub(super) fn gang(partition: Option<&str>, hosts: u32) -> Gang {
     let mut words = of_all.map(str::to_owned).to_vec();
     words.extend([format!("--nodes={hosts}"), "--ntasks-per-node=1".to_owned()]);
     words.extend(partition.map(|name| format!("--partition={name}")));
-    words.extend(["sh", "-c", HOLD].map(str::to_owned));
+    words.extend(["sh", "-c", KEEP_NODES].map(str::to_owned));
     let starting = |key: &[&str]| {
         let [job, node] = key else { return None };
         let host = [format!("--jobid={job}"), format!("--nodelist={node}")];

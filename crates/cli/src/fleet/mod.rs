@@ -1,6 +1,6 @@
 //! Runs the blocks of a plan on several machines. Each block is a task, which is a dbdyno of its
 //! own on one machine. When it has ended, its records become those of the run. Machines of another
-//! class than the first one get no block unless the plan says so.
+//! class than the first one get no block unless the plan allows that.
 
 mod shipment;
 
@@ -60,7 +60,7 @@ struct Machine {
     /// Whether the machine lacks files that the run needs. They are then sent to it.
     lacks_files: bool,
     is_known: bool,
-    /// Whether the machine is of another class than the first one and gets no block.
+    /// Whether the machine gets no block because its class differs from the first machine's.
     is_refused: bool,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn fitted(mut plan: Plan) -> Result<Plan, ExitError> {
 
 impl Fleet<'_> {
     /// Runs the blocks of `cells`, which are all cells of these blocks. `before` counts the cells
-    /// that have ended earlier. The result is an error when a block was lost too often.
+    /// that have ended earlier. It fails when a block was lost too often.
     pub(crate) fn run(mut self, cells: &[CellId], before: RunTally) -> Result<RunTally, ExitError> {
         let mut tally = before;
         let walked = self.all(cells, &mut tally);
@@ -115,8 +115,8 @@ impl Fleet<'_> {
         Ok(tally)
     }
 
-    /// Removes the data that killed tasks have left. Slurm kills the tasks of an interrupted run.
-    /// All tasks have ended when this is called.
+    /// Removes data that killed tasks have left behind. Slurm kills the tasks of an interrupted
+    /// run. All tasks have ended when this is called.
     fn remove_data(&self) {
         let tasks = std::fs::read_dir(self.writer.dir().join(FOLDER)).into_iter().flatten().flatten();
         for task in tasks.filter(|_| !self.plan.host.keep_data) {
@@ -389,7 +389,7 @@ impl BlockTask {
         }
     }
 
-    /// Returns why the task ended, as far as it has said so.
+    /// Returns the reason for the task's end, if the task has reported one.
     fn why(&self) -> String {
         let status = self.status.map_or_else(String::new, |status| status.to_string());
         let lost = self.lost.as_ref().map(|error| format!("{error} ({status})"));
@@ -409,8 +409,8 @@ impl Drop for BlockTask {
 }
 
 impl Fleet<'_> {
-    /// Takes the records of an ended task into the run. It is `false` when the task did not come to
-    /// the end of its block.
+    /// Takes the records of an ended task into the run. It is `false` when the task did not
+    /// complete its block.
     fn collect(&mut self, machine: &str, task: &BlockTask, tally: &mut RunTally) -> Result<bool, ExitError> {
         let Ok(measured) = Run::outline(&task.dir) else { return Ok(false) };
         let (host, cells) = (measured.manifest.host, measured.manifest.order);
@@ -457,7 +457,7 @@ impl Fleet<'_> {
     }
 }
 
-/// Whether a task has come to its end. A task that was interrupted lacks cells.
+/// Whether a task has run to its end. A task that was interrupted lacks cells.
 fn is_whole(events: &[RunEvent]) -> bool {
     let Some(RunEvent::Ended { outcome, .. }) = events.last() else { return false };
     *outcome != Outcome::Interrupted

@@ -1,4 +1,4 @@
-//! Sends files to machines that lack those of a run. They travel over the standard input and output
+//! Sends a run's files to machines that lack them. They travel over the standard input and output
 //! of tasks, once to each machine, which keeps them by the hash of their content.
 
 use std::collections::BTreeSet;
@@ -20,8 +20,8 @@ use crate::engines::{ask_to_end, running_program, this_program};
 use crate::exit::ExitError;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
-/// Longest wait for a machine's answer whether it has the files. One that does not answer is sent
-/// them.
+/// Longest wait for a machine to report whether it has the files. A machine that does not answer
+/// gets the files.
 const PROBE: Duration = Duration::from_secs(60);
 
 /// Shell command that tests whether a machine has all files that its arguments name.
@@ -36,7 +36,7 @@ const PROGRAM: &str = include_str!("shipped.sh");
 /// Names in a run directory that no task needs.
 const LEFT_OUT: [&str; 5] = ["cells", "aside", "data", "clients", FOLDER];
 
-/// What a run's tasks need, in addition to the run's own files.
+/// Archives that a run's tasks need in addition to the run's own files.
 pub(super) struct Shipment(Vec<Archive>);
 
 /// Files packed by tar. Equal files always give the same bytes.
@@ -68,8 +68,8 @@ impl Shipment {
         words
     }
 
-    /// Sends a task's machine what it lacks and the files of the run in `dir`, and takes the task's
-    /// records into the folder of tasks.
+    /// Sends a task's machine the archives that it lacks and the files of the run in `dir`. It then
+    /// takes the task's records into the folder of tasks.
     pub(super) fn attend(
         self: &Arc<Self>,
         child: &mut Child,
@@ -115,7 +115,8 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
         let _ = io::copy(output, &mut records);
     }
     let status = tar.wait()?;
-    // tar takes an end between two files for the end of the archive, so the last entry is checked.
+    // tar does not notice an archive that was cut off between two files, so the last entry is
+    // checked.
     let taken = match status.success() && partial.join(END).exists() {
         true => std::fs::rename(partial.join(name), folder.join(name)),
         false => Err(io::Error::other(format!("its records have not arrived whole: tar: {status}"))),
@@ -125,8 +126,8 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
 }
 
 impl Fleet<'_> {
-    /// Asks all machines at once whether they have the files of the run. It returns what to send to
-    /// those that lack some.
+    /// Asks all machines at once whether they have the files of the run. It returns the archives
+    /// for those that lack some.
     pub(super) fn shipment(&mut self, machines: &mut [Machine]) -> Result<Option<Shipment>, ExitError> {
         let run = std::path::absolute(self.writer.dir()).unwrap_or(self.writer.dir().to_owned());
         let record = Run::outline(&run)?;
@@ -174,8 +175,8 @@ impl Fleet<'_> {
     }
 }
 
-/// Returns the files that a plan names, as far as they still exist here. A resumed run has its own
-/// copies of option files.
+/// Returns the files that a plan names, as far as they still exist on this machine. A resumed run
+/// has its own copies of option files.
 fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     each_file(plan, |path| found.extend(path.exists().then(|| path.clone())));
@@ -239,8 +240,8 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Packs the server `name` of a servers folder. It packs what a link there leads to, and not
-    /// the link.
+    /// Packs the server `name` of a servers folder. If the server is a link, it packs the folder to
+    /// which the link leads.
     fn of_server(folder: PathBuf, name: &str) -> Result<Self, ExitError> {
         let facts = format!("{name}.toml");
         let has_facts = folder.join(&facts).exists();
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_whose_file_was_replaced_travels_as_it_runs() {
+    fn a_program_whose_file_was_replaced_is_sent_as_it_runs() {
         let folder = tempfile::tempdir().unwrap();
         let (program, kept) = (folder.path().join("sleep"), folder.path().join("kept"));
         std::fs::copy("/bin/sleep", &program).unwrap();
@@ -380,7 +381,7 @@ mod tests {
         let names: BTreeSet<_> = kept.iter().filter_map(|(name, _)| name.to_str()).collect();
         let hashes = shipment.0.iter().map(|archive| archive.hash.as_str());
         assert_eq!(names, hashes.chain(["tasks", "tasks.lock"]).collect::<BTreeSet<_>>());
-        // The machine does not request again what it has been sent, so the sources may go.
+        // The machine does not request files again that it has, so the sources may be removed.
         for name in ["dbdyno", "c.toml", "build/mysqld"] {
             std::fs::remove_file(desk.join(name)).unwrap();
         }
@@ -392,12 +393,12 @@ mod tests {
     }
 
     #[test]
-    fn files_that_change_on_their_way_are_not_kept() {
+    fn files_that_change_in_transit_are_not_kept() {
         let (desk, mut shipment) = desk();
         let other = "0".repeat(64);
         shipment.0[1].hash.clone_from(&other);
         let (mut child, courier) = start(&Arc::new(shipment), desk.path(), "a");
-        // The courier may or may not have noticed that the machine takes no more.
+        // The courier may or may not have noticed that the machine has stopped reading.
         let _ = courier.join().unwrap();
         assert!(!child.wait().unwrap().success());
         let log = std::fs::read_to_string(desk.path().join("run/fleet/a.log")).unwrap();

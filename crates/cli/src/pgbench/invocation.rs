@@ -29,7 +29,7 @@ pub(super) struct PgbenchInvocation {
     pub(super) scale: Option<u32>,
     pub(super) seed: u64,
     pub(super) latency_limit: Option<Duration>,
-    /// Highest number of tries per transaction. 0 means as many as there is time for.
+    /// Highest number of tries per transaction. 0 means no limit except time.
     pub(super) tries: u32,
     pub(super) failures_detailed: bool,
     pub(super) verbose_errors: bool,
@@ -140,7 +140,7 @@ fn partition_method(line: &PgbenchCommandLine) -> Result<PartitionMethod, String
     method.map_err(|_| format!("--partition-method is {word}, but must be range or hash"))
 }
 
-/// Reads what `-l` asks for. The other options of the log are refused without it.
+/// Reads the options of the log. They are refused without `-l`.
 fn log(line: &PgbenchCommandLine) -> Result<Option<LogOptions>, String> {
     let options = ["aggregate-interval", "log-prefix", "sampling-rate"];
     let alone = options.into_iter().find(|name| !line.has("log") && line.has(name));
@@ -249,9 +249,9 @@ enum Use {
     Value,
     /// The option takes a value and may come several times: it names a script or sets a variable.
     Script,
-    /// The option stands for one of pgbench's own scripts, at its place among the others.
+    /// The option stands for one of pgbench's own scripts. Its position among the scripts counts.
     Builtin(&'static str),
-    /// The option changes nothing.
+    /// The option has no effect.
     Ignored,
     /// The option would make other tables, so it is refused.
     Refused,
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_long_form_of_every_option_says_what_its_letter_says() {
+    fn the_long_form_of_every_option_equals_its_letter() {
         for (letter, name, used) in OPTIONS.into_iter().filter(|(letter, ..)| *letter != ' ') {
             let value = if matches!(used, Use::Value | Use::Script) { " tpcb-like" } else { "" };
             let short = of(&format!("-{letter}{value}"));
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_a_place_are_named() {
+    fn wrong_words_are_named_in_the_error() {
         assert_eq!(of("-Z").unwrap_err(), "-Z is no option of pgbench");
         assert_eq!(of("--nix=1").unwrap_err(), "--nix is no option of pgbench");
         assert_eq!(of("-c").unwrap_err(), "--client takes a value");

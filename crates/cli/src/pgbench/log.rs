@@ -11,7 +11,7 @@ use dbdyno_workloads::pgbench::{Attempt, Ending, FailureKind, Listener, Skipped,
 use crate::pgbench::invocation::PgbenchInvocation;
 use crate::terminal;
 
-/// Counts of transactions that did not end well at the first try.
+/// Counts of transactions that were skipped, or that failed or were retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Troubles {
     pub(super) serialization: u64,
@@ -46,7 +46,7 @@ impl Troubles {
         }
     }
 
-    /// Returns what came since `before`.
+    /// Returns the counts since `before`.
     pub(super) const fn since(&self, before: &Self) -> Self {
         Self {
             serialization: self.serialization - before.serialization,
@@ -100,7 +100,7 @@ pub(super) struct Watch {
     logs: Option<Logs>,
     /// Whether errors are printed.
     is_verbose: bool,
-    /// Highest number of tries per transaction. 0 means as many as there is time for.
+    /// Highest number of tries per transaction. 0 means no limit except time.
     tries: u32,
     latency_limit: Option<Duration>,
 }
@@ -185,7 +185,7 @@ impl Listener for Watch {
 /// streams.
 const SAMPLES: u32 = u32::MAX;
 
-/// What `-l` asks for.
+/// Options of the log that `-l` requests.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LogOptions {
     pub(super) prefix: String,
@@ -195,7 +195,7 @@ pub(super) struct LogOptions {
     pub(super) sampling: Option<f64>,
 }
 
-/// What a line holds.
+/// Columns and kind of a log's lines.
 #[derive(Debug, Clone, Default)]
 struct Format {
     aggregate_s: Option<u64>,
@@ -217,7 +217,8 @@ pub(super) struct Logs {
 
 struct LogFile {
     out: Box<dyn Write + Send>,
-    /// When the interval began, since 1970, and its figures. It is `None` until the clock runs.
+    /// Start of the current interval, as a time since 1970, and its figures. It is `None` until the
+    /// clock runs.
     interval: Option<(Duration, LogInterval)>,
     /// The error of the first line that could not be written.
     failure: Option<Error>,
@@ -229,8 +230,8 @@ struct LogFigures {
     count: u64,
     sum: f64,
     squares: f64,
-    least: f64,
-    greatest: f64,
+    lowest: f64,
+    highest: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -419,15 +420,15 @@ fn end_of_line(format: &Format, lag: u64, retries: u32) -> String {
 impl LogFigures {
     fn add(&mut self, value: u64) {
         let value = value as f64;
-        self.least = if self.count == 0 { value } else { self.least.min(value) };
-        self.greatest = self.greatest.max(value);
+        self.lowest = if self.count == 0 { value } else { self.lowest.min(value) };
+        self.highest = self.highest.max(value);
         self.count += 1;
         self.sum += value;
         self.squares += value * value;
     }
 
     fn text(&self) -> String {
-        format!("{:.0} {:.0} {:.0} {:.0}", self.sum, self.squares, self.least, self.greatest)
+        format!("{:.0} {:.0} {:.0} {:.0}", self.sum, self.squares, self.lowest, self.highest)
     }
 }
 
@@ -447,8 +448,8 @@ impl LogInterval {
         }
     }
 
-    /// Writes the line of an interval. It has all columns in each run, and those that were not
-    /// asked for are 0.
+    /// Writes the line of an interval. It always has all columns, and those that were not requested
+    /// are 0.
     fn line(&self, from_s: u64, format: &Format) -> String {
         let lag = if format.has_rate { self.lag } else { LogFigures::default() };
         let shown = |is_shown: bool, count: u64| if is_shown { count } else { 0 };
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn verbose_messages_say_what_becomes_of_the_transaction() {
+    fn verbose_messages_say_whether_the_transaction_is_retried() {
         let mut watch =
             Watch { tally: Mutex::default(), logs: None, is_verbose: true, tries: 3, latency_limit: None };
         insta::assert_snapshot!(watch.verbose_messages(&attempt(true)).join("\n"), @r"

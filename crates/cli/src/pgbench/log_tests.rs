@@ -31,7 +31,7 @@ fn ended(client: u32, number: u64, ending: Ending, retries: u32) -> Event {
     Event::Ended(transaction(client, number, ending, retries))
 }
 
-/// Returns what logs hold of these events, each at its second.
+/// Returns the text of logs after these events, each at its second.
 fn written(format: Format, at_s: &[(u64, Event)]) -> String {
     let kept = Kept::default();
     let file = LogFile { out: Box::new(kept.clone()), interval: None, failure: None };

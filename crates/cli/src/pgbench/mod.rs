@@ -19,9 +19,9 @@ use crate::exit::ExitError;
 use crate::pgbench::log::{Troubles, Watch};
 use crate::{load, terminal};
 
-/// Exit status for what is wrong before a run: options, scripts, files, or the first connection.
+/// Exit status for errors before a run: options, scripts, files, or the first connection.
 const STATIC: u8 = 1;
-/// Exit status for what went wrong while it ran.
+/// Exit status for errors while the run goes on.
 const ABORTED: u8 = 2;
 
 fn wrong(problem: impl ToString) -> ExitError {
@@ -65,7 +65,7 @@ fn as_static(error: ExitError) -> ExitError {
     ExitError { code: STATIC, ..error }
 }
 
-/// Returns what `-b list` prints.
+/// Returns the list of scripts that `-b list` prints.
 fn listed() -> String {
     let lines = BUILTINS.iter().map(|own| format!("  {:>13}: {}\n", own.name, own.title));
     format!("Available builtin scripts:\n{}", lines.collect::<String>())

@@ -39,7 +39,7 @@ pub(super) struct Took {
     pub(super) connecting: Duration,
 }
 
-/// What a report is made of.
+/// Data for a report.
 pub(super) struct PgbenchReport<'a> {
     pub(super) counts: &'a PgbenchCounts,
     pub(super) tally: &'a ScriptTally,
@@ -101,7 +101,7 @@ impl PgbenchReport<'_> {
         };
         self.head(&mut line);
         self.troubles("", self.tally.all, self.counts.done, &mut line);
-        // Where nothing was done, there is nothing more to say.
+        // Without a transaction there are no further figures.
         if self.counts.done + self.tally.all.skipped == 0 {
             return out;
         }
@@ -159,7 +159,7 @@ impl PgbenchReport<'_> {
         }
     }
 
-    /// Writes the transactions of a rate that were never sent.
+    /// Writes the number of scheduled transactions that were never sent.
     fn skipped(&self, lead: &str, troubles: Troubles, done: u64, line: &mut impl FnMut(String)) {
         if self.invocation.latency_limit.is_some() && !self.invocation.options.rates.is_empty() {
             let (skipped, all) = (troubles.skipped, done + troubles.failed() + troubles.skipped);

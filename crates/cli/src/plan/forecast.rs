@@ -1,8 +1,8 @@
-//! Forecasts how long a plan takes. It uses what finished runs have taken on this class of host,
-//! otherwise the shipped figures.
+//! Forecasts how long a plan takes. It uses the times of finished runs on this class of host, and
+//! the shipped figures where there are none.
 //!
-//! For the time that the user gives, it chooses a workload's sizes. The load and the writes then
-//! take about as long as the measured steps.
+//! Where the user gives a time, it chooses a workload's sizes so that the load and the writes take
+//! about as long as the measured steps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub(crate) fn of(plan: &Plan) -> Estimate {
     estimate(plan, &Basis { past: past(&info), ..basis(plan, &info) })
 }
 
-/// Returns what a forecast knows of this host, without the results of finished runs.
+/// Returns the basis of a forecast on this host, without the times of finished runs.
 fn basis(plan: &Plan, info: &HostInfo) -> Basis {
     Basis {
         cpus: host::usable_cpus().ok().and_then(|usable| u32::try_from(usable.0.len()).ok()),
@@ -59,7 +59,7 @@ fn basis(plan: &Plan, info: &HostInfo) -> Basis {
     }
 }
 
-/// Returns what is remembered of this class of host, by builds of this kind.
+/// Returns the stored times of this class of host that builds of this kind have measured.
 fn past(info: &HostInfo) -> Vec<PastCell> {
     let Some(path) = path() else { return Vec::new() };
     let class = host_class_words(host_class(info));
@@ -69,8 +69,8 @@ fn past(info: &HostInfo) -> Vec<PastCell> {
     all.filter(is_here).map(|stored| stored.cell).collect()
 }
 
-/// Keeps the times of a run that has ended, for the next plan. A failure to keep them is no reason
-/// to fail.
+/// Keeps the times of a run that has ended, for the next plan. A failure to keep them is only a
+/// warning.
 pub(crate) fn remember(run: &Run) {
     let Some(path) = path() else { return };
     // The cells of a resumed run replace those of its earlier sessions.
@@ -85,8 +85,8 @@ pub(crate) fn remember(run: &Run) {
 fn stored(run: &Run) -> Result<Vec<StoredCell>, ExitError> {
     let manifest: &Manifest = &run.manifest;
     let plan = of_record(&manifest.plan)?;
-    // The time of cells that alternate, that several client hosts loaded, or that a fleet ran says
-    // little about a plan on this host alone.
+    // Cells are not stored if they alternated, if several client hosts loaded them or if a fleet
+    // ran them, because their times say little about a plan on this host alone.
     let shares_time = plan.design == Design::Alternate || plan.clients.is_some();
     if shares_time || run.events.iter().any(is_of_a_fleet) {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! What a run needs before it starts: the plan that is asked for, a forecast of its time, the
-//! differences that it can detect, its variants, and the parity of their settings.
+//! Prepares a run: finds its plan, forecasts its time, computes the differences that it can detect,
+//! prepares its variants, and compares their settings.
 
 pub(crate) mod forecast;
 pub(crate) mod parity;

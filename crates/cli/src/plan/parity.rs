@@ -1,5 +1,5 @@
-//! Compares the variants' settings before a run (parity). It predicts the settings from the
-//! configurations, and from what the builds answered when they were got.
+//! Compares the variants' settings before a run (parity). It predicts them from the configurations,
+//! and from the settings that each build reported when it was downloaded or added.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) fn check_differs(plan: &Plan) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// Returns what the plan says of a variant beyond its option file.
+/// Returns a variant's settings from the plan, without its option file.
 pub(crate) fn planned(plan: &Plan, name: &str) -> Planned {
     Planned {
         variant: plan.variant(name).cloned().unwrap_or_default(),
@@ -132,9 +132,9 @@ fn predicted(
     }
 }
 
-/// Returns what the build of a variant answered when it was got, or how to ask it. `base` is the
-/// build where it is installed. The result is `None` where there is no build, and for servers at an
-/// address.
+/// Returns the settings that a variant's build reported when it was downloaded or added, or the way
+/// to query them. `base` is the build where it is installed. The result is `None` where there is no
+/// build, and for servers at an address.
 fn build_of(variant: &Variant, base: Option<&Base>) -> Option<Build> {
     let by_hand = |name: &str, base: &Path| format!("dbdyno servers add {name} --basedir {}", base.display());
     let (answer, ask) = match VariantKind::of(variant) {
@@ -201,7 +201,7 @@ fn warning(parity: &Parity) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns what `predict` says of one variant under a limit of 96 MiB. Its build answered with
+    /// Returns the prediction for one variant under a memory limit of 96 MiB. Its build reported
     /// `settings`, and its configuration is `config`.
     fn under_96_mib(product: &str, settings: &[(&str, &str)], config: &str, parity: &str) -> String {
         let text = format!(
@@ -229,7 +229,7 @@ mod tests {
         let my_cnf = |size: &str| format!("[mysqld]\ninnodb_buffer_pool_size = {size}\n");
         let default = [("innodb_buffer_pool_size", "134217728")];
         insta::assert_snapshot!(under_96_mib("MySQL", &default, &my_cnf("1G"), "warn"), @r#"2: variant a: a buffer pool of 1 GiB does not fit into server_memory = "96 MiB", which also holds the rest of the server and the page cache of its files; the kernel would kill the server when the pool fills: lower the one or raise the other"#);
-        // These are 12288 pages of 8 KiB, of a build that was not asked.
+        // The build was not queried. The pool is 12288 pages of 8 KiB.
         assert!(
             under_96_mib("PostgreSQL", &[], "shared_buffers = 12288\n", "off")
                 .contains("buffer pool of 96 MiB")

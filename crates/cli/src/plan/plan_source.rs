@@ -1,6 +1,6 @@
-//! Finds the plan that is asked for: a file, a plan that ships, a plan that the command line spells
-//! out, or the quickstart. The plans that ship with dbdyno, and the files that they refer to, are
-//! the files of the folder `plans`.
+//! Finds the requested plan: a file, a plan that ships, a plan from command-line flags, or the
+//! quickstart. The plans that ship with dbdyno, and the files that they refer to, are in the folder
+//! `plans`.
 
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// Makes the plan that the flags spell out.
+/// Makes a plan from the flags.
 pub(crate) fn table(spelt: &Spelt) -> Result<Table, ExitError> {
     let mut variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if let Some(name) = &spelt.password_env {
@@ -190,7 +190,7 @@ fn folder_name(name: &str) -> String {
     name.chars().map(allowed).take(60).collect()
 }
 
-/// Path below the plans' folder, and text.
+/// Path below the folder `plans`, and text of a file.
 type ShippedFile = (&'static str, &'static str);
 
 const SHIPPED_FILES: &[ShippedFile] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_plan_has_what_other_flags_say() {
+    fn a_saved_plan_has_the_values_of_other_flags() {
         let spelt = Spelt::parse_from(["dbdyno", "--server", "a", "--workload", "w"]);
         let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let overrides = [

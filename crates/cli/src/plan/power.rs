@@ -40,11 +40,12 @@ pub(crate) struct Power {
     /// The plan's steps that can have a verdict. Warm-ups, and loads of the first block alone, have
     /// none.
     pub(crate) steps: Vec<StepPower>,
-    /// What the plan can detect for each noise in [`ASSUMED`], when no noise is known.
+    /// The differences that the plan can detect for each noise in [`ASSUMED`], when no noise is
+    /// known.
     pub(crate) assumed: Vec<StepPower>,
 }
 
-/// What the plan can detect in a step, or in any step with such a noise.
+/// The difference that the plan can detect in a step, or in any step with a given noise.
 #[derive(Debug, Serialize)]
 pub(crate) struct StepPower {
     /// The step's name, or `None` for an assumed noise.
@@ -164,7 +165,7 @@ fn of_run(dir: &Path, manifest: &Manifest) -> Result<NoiseEstimate, ExitError> {
         of_plan.is_some_and(|workload| workload.steps.contains(&noise.step))
     };
     if !steps.iter().any(|noise| is_planned(&noise)) {
-        return Err(ExitError::usage(none_of_the_plan(dir, &steps, manifest)));
+        return Err(ExitError::usage(no_common_step(dir, &steps, manifest)));
     }
     let kind = kind(&steps);
     let mut from = format!("{kind} run {}", run.manifest.run_id);
@@ -181,7 +182,7 @@ fn of_run(dir: &Path, manifest: &Manifest) -> Result<NoiseEstimate, ExitError> {
 
 fn kind(steps: &[StepNoise]) -> &'static str {
     let of_control = |noise: &StepNoise| noise.control;
-    // Where a step's noise is known from both, only the control's counts.
+    // Where both the control and the ratios give a step's noise, only the control's counts.
     let has_control = |noise: &StepNoise| {
         steps
             .iter()
@@ -195,7 +196,7 @@ fn kind(steps: &[StepNoise]) -> &'static str {
 }
 
 /// Writes the error for a run that shares no step with the plan.
-fn none_of_the_plan(dir: &Path, steps: &[StepNoise], manifest: &Manifest) -> String {
+fn no_common_step(dir: &Path, steps: &[StepNoise], manifest: &Manifest) -> String {
     let known: Vec<String> = steps.iter().map(|noise| format!("{} {}", noise.workload, noise.step)).collect();
     let planned: Vec<String> = manifest
         .workloads
@@ -221,8 +222,8 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// Returns what is remembered of the plan's workloads on this class of host. It prefers runs with
-/// the same options, otherwise it takes runs with any options.
+/// Returns the stored noise of the plan's workloads on this class of host. It takes runs with the
+/// same options, or runs with any options where there are none.
 fn of_host(manifest: &Manifest) -> Option<NoiseEstimate> {
     let all = load(&path()?);
     let class = host_class_words(host_class(&manifest.host));
@@ -248,7 +249,7 @@ fn of_host(manifest: &Manifest) -> Option<NoiseEstimate> {
     Some(NoiseEstimate { steps, from: format!("{kind} {count} on this host{what}") })
 }
 
-/// Returns what is to be remembered of a run: an entry for each workload whose noise is known.
+/// Returns the entries to store for a run, one for each workload whose noise is known.
 fn stored(manifest: &Manifest, findings: &Findings) -> Vec<StoredNoise> {
     let all = noise(findings);
     let of_workload = |workload: &WorkloadInfo| {
@@ -292,13 +293,13 @@ fn path() -> Option<PathBuf> {
     files::in_state_folder("noise.json")
 }
 
-/// Returns all that is remembered. A file that cannot be read or understood counts as empty.
+/// Returns all stored entries. A file that cannot be read or understood counts as empty.
 fn load(path: &Path) -> Vec<StoredNoise> {
     files::load_cache(path, FORMAT)
 }
 
-/// Adds entries. They replace those of the same run and workload, which exist when a run has gone
-/// on.
+/// Adds entries. They replace those of the same run and workload, which exist when a run was
+/// resumed.
 fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), ExitError> {
     let is_same =
         |old: &StoredNoise, new: &StoredNoise| (&old.run_id, &old.workload) == (&new.run_id, &new.workload);
@@ -397,12 +398,12 @@ fn percent_or(fraction: Option<f64>, otherwise: &str) -> String {
     if fraction.is_some() { percent(fraction) } else { otherwise.to_owned() }
 }
 
-/// Writes `0.53 %` or `12 %`. Noise of a few blocks is not worth more than two digits.
+/// Writes `0.53 %` or `12 %`. The noise of a few blocks justifies no more than two digits.
 fn percent(fraction: Option<f64>) -> String {
     match fraction.map(|fraction| 100.0 * fraction) {
         None => String::new(),
         Some(value) if value < 9.95 => format!("{value:.1} %"),
-        // A plan for twice the rate needs no more exact figure.
+        // Differences of more than 100 % need no exact figure.
         Some(value) if value >= 100.0 => ">100 %".to_owned(),
         Some(value) => format!("{value:.0} %"),
     }

@@ -1,9 +1,9 @@
 //! Prepares a plan's variants: it opens builds, renders configs, reads option files and tries
-//! logins. What can be refused is refused here, before anything runs.
+//! logins. A plan that cannot run is refused here, before anything runs.
 //!
 //! A login says how connections to a variant's server are opened: its address, the user, TLS with
-//! its keys, and the time limits. The manifest of a run records what was prepared: the plan, the
-//! program, the host, the variants and the cells.
+//! its keys, and the time limits. The manifest of a run records the result: the plan, the program,
+//! the host, the variants and the cells.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,12 +28,12 @@ use crate::{host, terminal, time};
 /// A variant whose server can be started or reached.
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedVariant {
-    /// What the record keeps of it. Its `config` is the text of the option file.
+    /// The variant's entry in the record. Its `config` is the text of the option file.
     pub(crate) info: VariantInfo,
     /// How connections to it are opened.
     pub(crate) connection_settings: ConnectionSettings,
-    /// How intents without a setting of their own were applied, and what the variant's own settings
-    /// change.
+    /// Notes on how intents without a setting of their own were applied, and on changes by the
+    /// variant's own settings.
     pub(crate) notes: Vec<String>,
     pub(crate) source: ServerSource,
 }
@@ -49,7 +49,7 @@ pub(crate) enum ServerSource {
     Started {
         base: Box<Base>,
         config: Box<Rendered>,
-        /// Certificates for a server that has none of its own.
+        /// Certificates that dbdyno makes for a server that has none.
         certificates: Option<Certificates>,
     },
     /// Others run the server, at this address.
@@ -84,8 +84,8 @@ impl PreparedVariant {
         }
     }
 
-    /// Returns the product of a started server that supports TLS over TCP only and runs here
-    /// without TLS, on a unix socket.
+    /// Returns the product of a started server that supports TLS over TCP only, if the server runs
+    /// without TLS and therefore on a unix socket.
     pub(crate) fn on_a_socket_for_lack_of_tls(&self) -> Option<String> {
         let base = self.base()?;
         let is_so = base.family.facts().has_no_tls_on_sockets && self.connection_settings.tls.is_none();
@@ -111,7 +111,7 @@ pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<PreparedVari
     if wrong.is_empty() { Ok(all) } else { Err(refusal(wrong)) }
 }
 
-/// Joins the errors of several variants into one. Each reason comes once, with the variants that
+/// Joins the errors of several variants into one. Each reason is named once, with the variants that
 /// have it.
 pub(crate) fn refusal(wrong: Vec<ExitError>) -> ExitError {
     let code = wrong.first().map_or(USAGE, |first| first.code);
@@ -209,7 +209,7 @@ fn build(variant: &Variant) -> Result<Base, dbdyno_fetch::Error> {
 }
 
 /// Renders the settings of a build's server from the variant's intents and from its own option
-/// file, which wins.
+/// file, which takes precedence.
 fn config(variant: &Variant, base: &Base) -> Result<Rendered, String> {
     let family = base.family;
     let config = rendered(variant, &ConfigServer::of_base(base, &family.facts().engine_of(variant)))?;
@@ -236,7 +236,7 @@ fn rendered(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String
     }
 }
 
-/// Lays the parts of a config over each other.
+/// Merges the parts of a config. Later parts take precedence.
 fn intents(config: &Config) -> Result<Intents, String> {
     let mut all = Intents::default();
     for part in config.parts() {
@@ -266,7 +266,7 @@ fn indented(title: &str, text: &str) -> String {
     }
 }
 
-/// What is known of a variant's config before its server is asked.
+/// The config of a variant, as far as it is known before its server has started.
 pub(crate) enum Predicted {
     Config(Rendered),
     /// Nothing is known of the server. The text is a sentence that says why.
@@ -303,7 +303,7 @@ fn by_name(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String>
     Ok(config)
 }
 
-/// Returns what the name of a variant's server says of it.
+/// Returns the product and version that the name of a variant's server shows.
 fn server_by_name(variant: &Variant) -> Option<ConfigServer> {
     let family = FamilyFacts::of_variant(variant)?;
     ConfigServer::named(variant.server.as_deref()?, &family.engine_of(variant))
@@ -370,8 +370,8 @@ fn check_connections(plan: &Plan, variant: &Variant, base: &Base, config: &Rende
     }
 }
 
-/// Refuses an engine that the build is known not to have, because it did not name the engine when
-/// it was got or added. It warns of an engine that the build is not known to have.
+/// Refuses an engine that the build is known not to have, because it did not list the engine when
+/// it was downloaded or added. It warns of an engine that the build is not known to have.
 fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Option<String>, String> {
     let (Some(engine), Some(built_in)) = (engine_of(variant), base.family.built_in_engines(base)) else {
         return Ok(None);
@@ -405,7 +405,7 @@ pub(crate) fn log_in(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Resul
     let mut database_server =
         family.address(options.clone()).database_server(&family.facts().engine_of(variant), false);
     runtime.block_on(async {
-        // The database of existing tables stays with its owner.
+        // dbdyno does not take ownership of a database whose existing tables it only uses.
         let is_ours = !plan.workload.use_existing_tables();
         if is_ours {
             family.take_ownership(&options, &database).await.map_err(ExitError::server)?;
@@ -476,8 +476,7 @@ fn connection_settings_at_address(
     connection_settings(plan, variant, Family::of(address.family), tls).map_err(ExitError::usage)
 }
 
-/// Turns the plan's connection settings into the driver's. `tls` is what its settings for TLS have
-/// become.
+/// Turns the plan's connection settings into the driver's. `tls` is the loaded TLS configuration.
 pub(crate) fn connection_settings(
     plan: &Plan,
     variant: &Variant,
@@ -492,10 +491,10 @@ pub(crate) fn connection_settings(
 /// minute at most and a second at least, because their time does not depend on the data.
 fn time_limits(plan: &Plan) -> TimeLimits {
     let default = TimeLimits::default();
-    let least = Duration::from_secs(1);
+    let shortest = Duration::from_secs(1);
     TimeLimits {
         login: plan.load.login_timeout.0,
-        answer: plan.host.statement_timeout.0.clamp(least, default.answer),
+        answer: plan.host.statement_timeout.0.clamp(shortest, default.answer),
         ..default
     }
 }
@@ -527,8 +526,8 @@ pub(crate) fn tls_of_started(
     }
 }
 
-/// Warns of a server that is not one of the known products. The warning says which one it is, and
-/// what it cannot do.
+/// Warns of a server that is not one of the known products. The warning names the server and the
+/// features that it lacks.
 fn foreign_warning(variant: &str, database_server: &DatabaseServer) -> Option<String> {
     let foreign = database_server.capabilities.foreign.as_ref().filter(|foreign| !foreign.is_programmed)?;
     let mut text = format!(

@@ -121,8 +121,8 @@ fn random_options(line: &SysbenchCommandLine, options: &mut Options) -> Result<(
     Ok(())
 }
 
-/// Returns a new seed for each run, unless one other than 0 is given. A run that sends the same
-/// values as the run before it would change no rows.
+/// Returns a new seed for each run, unless one other than 0 is given. With the same seed, a run
+/// would write the same values as the run before it and change no rows.
 fn seed(line: &SysbenchCommandLine) -> Result<u64, String> {
     Ok(match line.number(&["rand_seed"], 0)? {
         0 => crate::load::time_seed(),
@@ -201,7 +201,7 @@ pub(super) struct SysbenchCommandLine {
     pub(super) own: BTreeMap<String, String>,
 }
 
-/// Options of sysbench that have an effect here.
+/// Options of sysbench that have an effect in dbdyno.
 const APPLIED: &str = "
     threads num_threads events max_requests time max_time warmup_time rate
     report_interval percentile histogram forced_shutdown thread_init_timeout
@@ -213,7 +213,7 @@ const APPLIED: &str = "
     pgsql_host pgsql_port pgsql_user pgsql_password pgsql_db pgsql_sslmode
     test";
 
-/// Options of sysbench that change nothing here. A message names those that are used.
+/// Options of sysbench that have no effect in dbdyno. A message names those that are used.
 const IGNORED: &str = "
     luajit_cmd thread_stack_size report_checkpoints verbosity debug
     db_debug mysql_debug mysql_compression mysql_compression_algorithms
@@ -230,7 +230,7 @@ pub(super) fn read_words(arguments: &[String]) -> Result<SysbenchCommandLine, St
         None => Vec::new(),
     };
     let mut read = SysbenchCommandLine::default();
-    // The command line replaces what the file says.
+    // The command line takes precedence over the file.
     for word in of_file.iter().chain(arguments) {
         let Some(option) = word.strip_prefix("--") else {
             let place = if read.script.is_none() { &mut read.script } else { &mut read.command };
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_anywhere_and_belong_to_sysbench_or_to_the_script() {
+    fn options_may_come_anywhere_and_belong_to_sysbench_or_to_the_script() {
         let line = of("oltp_read_only.lua --tables=8 --threads=16 --mysql_socket=/s run --skip-trx --debug");
         assert_eq!(line.script.as_deref(), Some("oltp_read_only.lua"));
         assert_eq!(line.command.as_deref(), Some("run"));

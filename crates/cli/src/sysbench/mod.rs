@@ -162,8 +162,8 @@ impl<'a> SysbenchObserver<'a> {
         self.workload.asks_database()
     }
 
-    /// Says how many events the warm-up of an open loop has left waiting, if there are too many.
-    /// The response times are then those of that queue.
+    /// Returns an error if too many events of an open loop were waiting when the warm-up ended,
+    /// because the response times then include the time in that queue.
     fn queue_fault(&self) -> Option<String> {
         let rate = *self.invocation.options.rates.first()?;
         let most = (f64::from(rate) * MOST_QUEUED_SECONDS).max(1.0);
@@ -238,7 +238,8 @@ impl Observer for SysbenchObserver<'_> {
                 "read" => counts.reads += done,
                 "write" => counts.writes += done,
                 "other" | "unchanged" => counts.other += done,
-                // Its event began again, so the reconnect is no ignored error.
+                // The event of a reconnect began again, so sysbench does not count it as an ignored
+                // error.
                 "reconnect" => {
                     (counts.reconnects, counts.reopened) = (counts.reconnects + done, counts.reopened + done)
                 }

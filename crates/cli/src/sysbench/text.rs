@@ -48,7 +48,7 @@ impl SysbenchCounts {
     }
 
     pub(super) fn stat(&self, threads: u32, percentile: u64, interval: f64, total: f64) -> Stat {
-        let least = if self.times.0.is_empty() { 0 } else { self.times.0.min() };
+        let lowest = if self.times.0.is_empty() { 0 } else { self.times.0.min() };
         Stat {
             threads_running: threads,
             time_interval: interval,
@@ -60,7 +60,7 @@ impl SysbenchCounts {
             errors: self.ignored_errors(),
             reconnects: self.reconnects,
             latency_pct: self.percentile_ms(percentile) / 1e3,
-            latency_min: least as f64 / 1e6,
+            latency_min: lowest as f64 / 1e6,
             latency_max: self.times.0.max() as f64 / 1e6,
             latency_avg: self.times.0.mean() / 1e6,
             latency_sum: self.sum_ms() / 1e3,
@@ -142,10 +142,10 @@ pub(super) fn cumulative(
     line(format!("    total time:                          {seconds:.4}s"));
     line(format!("    total number of events:              {}\n", counts.events));
     line("Latency (ms):".to_owned());
-    let least = if counts.times.0.is_empty() { 0 } else { counts.times.0.min() };
+    let lowest = if counts.times.0.is_empty() { 0 } else { counts.times.0.min() };
     let late = format!("{percentile}th percentile");
     for (name, ms) in [
-        ("min", least as f64 / 1e3),
+        ("min", lowest as f64 / 1e3),
         ("avg", counts.times.0.mean() / 1e3),
         ("max", counts.times.0.max() as f64 / 1e3),
         (late.as_str(), counts.percentile_ms(percentile)),
@@ -174,22 +174,22 @@ fn mean_and_spread(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, 
 
 pub(super) fn histogram(counts: &SysbenchCounts) -> String {
     const BUCKETS: usize = 1024;
-    let (least, greatest) = (0.001_f64, 100_000.0_f64);
-    let step = (greatest / least).ln() / (BUCKETS - 1) as f64;
-    // sysbench's own buckets end at `greatest`. Here they go on beyond it in the same steps.
+    let (lowest, highest) = (0.001_f64, 100_000.0_f64);
+    let step = (highest / lowest).ln() / (BUCKETS - 1) as f64;
+    // sysbench's own buckets end at `highest`. dbdyno's continue beyond it in the same steps.
     let mut buckets = BTreeMap::<usize, u64>::new();
     for value in counts.times.0.iter_recorded() {
         let ms = value.value_iterated_to() as f64 / 1e3;
-        let place = ((ms.max(least) / least).ln() / step + 0.5) as usize;
-        *buckets.entry(place).or_default() += value.count_at_value();
+        let bucket = ((ms.max(lowest) / lowest).ln() / step + 0.5) as usize;
+        *buckets.entry(bucket).or_default() += value.count_at_value();
     }
     let most = buckets.values().copied().max().unwrap_or(1) as f64;
     let mut out = String::from(
         "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n",
     );
-    for (place, count) in buckets {
+    for (bucket, count) in buckets {
         let stars = "*".repeat((count as f64 / most * 40.0 + 0.5) as usize);
-        let _ = writeln!(out, "{:>12.3} |{stars:<40} {count}", least * (place as f64 * step).exp());
+        let _ = writeln!(out, "{:>12.3} |{stars:<40} {count}", lowest * (bucket as f64 * step).exp());
     }
     out
 }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_asks_a_database_has_its_totals_where_nothing_was_answered() {
+    fn a_script_with_a_database_has_totals_even_without_an_answer() {
         let text = cumulative(&SysbenchCounts::default(), 95, 1.0, &[(0.0, 0.0)], true);
         for name in ["transactions:", "queries:"] {
             let line = text.lines().map(str::trim).find(|line| line.starts_with(name)).unwrap();
@@ -290,9 +290,9 @@ mod tests {
         for ms in [0.0, 0.001, 0.37, 1.0, 17.43, 241.47, 99_999.99, 250_000.0] {
             for percentile in [1, 50, 95, 99, 100] {
                 for counts in [of_ms(&[ms]), of_ms(&[ms, ms * 1.01, ms * 7.3])] {
-                    let [least, greatest, found] = printed(&counts, percentile);
-                    let is_between = least <= found && found <= greatest;
-                    assert!(is_between, "{ms} ms: {least} {found} {greatest} at {percentile} %");
+                    let [lowest, highest, found] = printed(&counts, percentile);
+                    let is_between = lowest <= found && found <= highest;
+                    assert!(is_between, "{ms} ms: {lowest} {found} {highest} at {percentile} %");
                 }
             }
         }
@@ -301,10 +301,10 @@ mod tests {
     #[test]
     fn times_of_minutes_are_printed_as_they_are() {
         let counts = of_ms(&[250_000.0, 270_000.0]);
-        let [least, greatest, found] = printed(&counts, 95);
+        let [lowest, highest, found] = printed(&counts, 95);
         // Times are exact to 0.1 %.
         let is = |found: f64, ms: f64| (found / ms - 1.0).abs() <= 0.001;
-        assert!(is(least, 250_000.0) && is(greatest, 270_000.0) && is(found, 270_000.0), "{found}");
+        assert!(is(lowest, 250_000.0) && is(highest, 270_000.0) && is(found, 270_000.0), "{found}");
         let lines = histogram(&counts);
         let buckets: Vec<f64> =
             lines.lines().filter_map(|line| line.split_once('|')?.0.trim().parse().ok()).collect();

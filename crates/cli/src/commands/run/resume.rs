@@ -25,11 +25,11 @@ use crate::exit::ExitError;
 use crate::plan::prepare::{PreparedVariant, host_info, prepare, tool, workloads};
 use crate::{fleet, host, terminal, time};
 
-/// Makes a run ready to go on. The result is `None` for a run that is over, which gets its report
-/// if that is missing. Cells that ended are kept, and records of unfinished cells are set aside.
-/// With `--failed`, failed cells run again too. A run is refused when the remaining cells would
-/// differ from those that were measured. Where it is only possible that they differ, `--anyway`
-/// lets the run go on. Nothing is written to a run that cannot go on.
+/// Prepares a run for its continuation. The result is `None` for a run that is over. Such a run
+/// gets its report if the report is missing. Cells that ended are kept, and records of unfinished
+/// cells are set aside. With `--failed`, failed cells run again too. A run is refused when the
+/// remaining cells would differ from those that were measured. Where they may differ but need not,
+/// `--anyway` lets the run go on. Nothing is written to a run that cannot go on.
 pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRun>, ExitError> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;
@@ -128,10 +128,10 @@ fn is_over(run: &Run, plan: &Plan) -> bool {
     has_ended && (plan.budget.is_none() || run.events.iter().any(is_last_look))
 }
 
-/// Checks that this program measures in the same way as those that have measured the run so far.
-/// Every report shows the blocks side by side, so they need the same client. The text is what to
-/// report when the program differs and the user goes on anyway. It is `None` when this program has
-/// measured a part of the run before.
+/// Checks that this build of dbdyno measures in the same way as the builds that have measured the
+/// run so far. Every report shows the blocks side by side, so all of them need the same client. The
+/// text is a warning for the report where the build differs and the user goes on anyway. It is
+/// `None` when this build has measured a part of the run before.
 pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, ExitError> {
     let (now, then) = (tool(), &record.manifest.tool);
     if now.build != then.build {
@@ -186,9 +186,9 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
     Ok(())
 }
 
-/// Reports a cell that was set aside after its snapshot was taken. It goes on from the snapshot,
-/// because a load that takes hours is not repeated unasked. The load steps are then in no cell of
-/// the run.
+/// Reports a cell that was set aside after its snapshot was taken. The cell continues from the
+/// snapshot, because a load that takes hours is repeated only on request. The load steps are then
+/// in no cell of the run.
 fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
     Snapshot::open(&snapshot_dir(data_root, cell))?;
     let begun = record.cells.iter().find(|begun| begun.id == *cell)?;

@@ -1,6 +1,5 @@
-//! Real runs, their pages in a real browser, and their Parquet files in DuckDB. `cargo xtask test`
-//! installs what this needs: npm's packages by `cargo xtask page`, Chromium, DuckDB's Python
-//! package.
+//! Opens the pages of real runs in a browser, and reads their Parquet files with DuckDB. `cargo
+//! xtask test` installs Chromium, DuckDB's Python package and the npm packages that this needs.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::Desk;
 
-/// Two factors, so four variants; two levels of one test, so a sweep; two blocks, so intervals.
+/// Returns a plan with two factors (four variants), two concurrency levels of one test (a sweep)
+/// and two blocks (confidence intervals).
 fn plan() -> String {
     let variant = |name: &str, journal: &str, sync: &str| {
         format!(
@@ -51,7 +51,7 @@ fn pages_of_real_runs_hold_in_a_browser_and_their_parquet_files_in_duckdb() {
     let run = desk.run_dir();
     duckdb_reads(&desk, &run);
     for _ in 0..2 {
-        // The name of a run directory holds whole seconds.
+        // Names of run directories hold whole seconds, so each run needs a second of its own.
         std::thread::sleep(std::time::Duration::from_millis(1_100));
         desk.dbdyno(&["run", "short.toml"]).expect_ok();
     }
@@ -82,7 +82,8 @@ fn browser_accepts(pages: &[PathBuf]) {
     browser("ratio.mjs", &[]);
 }
 
-/// Runs a script of the page's folder with the folder for screenshots, then these arguments.
+/// Runs a test script of the page's folder. Its first argument is the folder for screenshots, and
+/// `arguments` follow.
 fn browser(script: &str, arguments: &[&str]) {
     let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
     std::fs::create_dir_all(&screenshots).unwrap();
@@ -94,7 +95,7 @@ fn browser(script: &str, arguments: &[&str]) {
     assert!(ended.status.success(), "{out}\n{err}\nscreenshots: {}", screenshots.display());
 }
 
-/// Reads each file back and asks what only the whole run can answer.
+/// Python program that queries the Parquet files for figures of the whole run.
 const QUERIES: &str = r#"
 import duckdb, json, sys
 folder = sys.argv[1]
@@ -133,7 +134,8 @@ fn duckdb_reads(desk: &Desk, run: &Path) {
     assert_eq!(rates.len(), expected.len());
     for (row, (step, variant, rate)) in rates.iter().zip(&expected) {
         assert_eq!((row[0].as_str().unwrap(), row[1].as_str().unwrap()), (step.as_str(), variant.as_str()));
-        // Texts of numbers on the way have 17 digits, and their reader is off by one in the last.
+        // The numbers travel as JSON with 17 digits, and the JSON parser may be off by one in the
+        // last digit.
         assert!((row[2].as_f64().unwrap() / rate - 1.0).abs() < 1e-12, "{row} instead of {rate}");
     }
     assert_eq!(found["blocks"], serde_json::json!([[2, true]]));
@@ -143,7 +145,7 @@ fn duckdb_reads(desk: &Desk, run: &Path) {
     }
 }
 
-/// The folder's pages while its run goes on.
+/// Checks the pages of `dbdyno serve` while a run goes on.
 fn live(desk: &Desk) {
     desk.run_dir();
     let (mut server, address) = serve(desk);
@@ -161,7 +163,8 @@ fn serve(desk: &Desk) -> (Child, String) {
     (server, address)
 }
 
-/// The index over HTTP, only for names of this machine, and no way out of the folder.
+/// Checks that `dbdyno serve` sends the index and the pages, refuses names of other machines, and
+/// serves no file outside the folder.
 fn served(desk: &Desk) {
     let (mut server, address) = serve(desk);
     let get = |path: &str, host: &str| {

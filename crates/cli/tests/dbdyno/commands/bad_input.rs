@@ -1,12 +1,13 @@
-//! What is wrong with a plan, a flag, a name or the machine: one clear sentence, the right exit
-//! status, nothing begun.
+//! Errors in a plan, a flag, a name or the machine. Each must give one clear sentence and the right
+//! exit status, and must leave no run behind.
 
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::Desk;
 
 const ONE_VARIANT: &str = "[[variant]]\nname = \"a\"\nserver = \"sqlite\"";
 
-/// What `dbdyno run` with these arguments says of the plan `text`; it must not have begun a run.
+/// Returns the error of `dbdyno run` with these arguments for the plan `text`. No run may have
+/// begun.
 fn refused(desk: &Desk, text: &str, arguments: &[&str]) -> String {
     desk.write("p.toml", text);
     let ended = desk.dbdyno(&[&["run", "p.toml"], arguments].concat());
@@ -44,26 +45,26 @@ fn a_wrong_unit_is_shown_with_line_and_column() {
 }
 
 #[test]
-fn a_number_without_a_unit_is_no_duration() {
+fn a_number_without_a_unit_is_not_a_duration() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, "read_write_time = 30"), &[]);
     insta::assert_snapshot!(said, @r#"exit 2: error: p.toml:10:19: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
 }
 
 #[test]
-fn a_plan_that_is_no_toml_is_shown_where_it_breaks() {
+fn a_plan_that_is_not_toml_is_shown_with_line_and_column() {
     let said = refused(&Desk::new(), "name = \"test\nblocks = 1\n", &[]);
     insta::assert_snapshot!(said, @r#"exit 2: error: p.toml:1:13: this is not TOML: invalid basic string, expected `"`"#);
 }
 
 #[test]
-fn a_plan_that_is_not_there_is_named() {
+fn a_missing_plan_is_named() {
     let desk = Desk::new();
     insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "missing.toml"])), @"exit 2: error: cannot read the plan missing.toml: No such file or directory (os error 2); give the path of a plan file (TOML); `dbdyno init` makes one, `dbdyno plans` lists those that ship");
     insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["plan", "missing.toml"])), @"exit 2: error: cannot read the plan missing.toml: No such file or directory (os error 2); give the path of a plan file (TOML); `dbdyno init` makes one, `dbdyno plans` lists those that ship");
 }
 
 #[test]
-fn a_shipped_plan_that_there_is_not_names_the_one_that_was_meant() {
+fn an_unknown_shipped_plan_names_the_one_that_was_meant() {
     let desk = Desk::new();
     insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "@mariadb-vs-mysq"])), @r#"exit 2: error: no plan that ships is called "mariadb-vs-mysq"; did you mean mariadb-vs-mysql? `dbdyno plans` lists all"#);
 }
@@ -92,7 +93,7 @@ fn a_base_directory_whose_server_does_not_run_shows_why() {
 }
 
 #[test]
-fn an_unknown_server_lists_those_that_are_there() {
+fn an_unknown_server_lists_suggestions() {
     let desk = Desk::new();
     desk.write("servers/mysql-8.0.31/bin/mysqld", "");
     desk.write("p.toml", &plan(&ONE_VARIANT.replace("sqlite", "mysql-8.0.99"), ""));
@@ -102,7 +103,7 @@ fn an_unknown_server_lists_those_that_are_there() {
 }
 
 #[test]
-fn an_option_file_that_is_not_there_is_named() {
+fn a_missing_option_file_is_named() {
     let desk = Desk::new();
     desk.fake_server(
         "server",
@@ -134,7 +135,7 @@ fn an_event_loop_that_may_not_open_its_files_is_the_machines_fault() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_runs_is_named() {
+fn a_file_in_place_of_the_output_folder_is_named() {
     let desk = Desk::new();
     desk.write("file", "");
     let said = |out| refused(&desk, &plan(ONE_VARIANT, ""), &["--out", out]);
@@ -153,7 +154,7 @@ fn too_little_disk_is_found_before_anything_starts() {
 }
 
 #[test]
-fn an_address_without_its_password_is_refused_before_it_is_asked() {
+fn an_address_without_its_password_is_refused_before_connecting() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me@127.0.0.1:1/bench\"\npassword_env = \"DBDYNO_TEST_UNSET\"";
     insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"exit 2: error: variant a: credentials: the environment variable DBDYNO_TEST_UNSET, which should hold the password, is not set");
 }
@@ -171,7 +172,7 @@ fn an_address_where_no_server_listens_is_the_servers_fault() {
 }
 
 #[test]
-fn an_unknown_report_format_lists_those_there_are() {
+fn an_unknown_report_format_lists_the_known_ones() {
     let desk = Desk::new();
     insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "any", "--format", "pdf"])), @"exit 2: error: no report format is called `pdf`; use one of: terminal, md, html, csv, json, openmetrics, parquet");
 }

@@ -1,11 +1,11 @@
-//! The workflows of the guide to CI: their shell steps are run, on two tiny variants.
+//! Runs the shell steps of the workflows in the CI guide, on two tiny variants.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::support::Desk;
 
-/// One block: no verdict can end the job by chance.
+/// The plan has one block, so that no verdict can fail the job by chance.
 const PLAN: &str = "name = \"ci\"\n[[variant]]\nname = \"base\"\nserver = \"sqlite\"\n[[variant]]\nname = \"patched\"\nserver = \"sqlite\"\n\
                     [workload.oltp]\ntests = [\"point-select\"]\ntables = 1\ntable_size = 100\ntime = \"1s\"\nwarmup = \"0s\"\n\
                     connections = [1]\nsettle_wait = \"0s\"\n";
@@ -15,7 +15,8 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The shell lines of a workflow: what follows `run:` on GitHub, the items of `script:` on GitLab.
+/// Returns the shell lines of a workflow, which follow `run:` on GitHub and are the items of
+/// `script:` on GitLab.
 fn steps(workflow: &str) -> Vec<&str> {
     let on_github =
         workflow.lines().filter_map(|line| line.trim_start_matches([' ', '-']).strip_prefix("run: "));

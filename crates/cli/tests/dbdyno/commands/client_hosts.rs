@@ -1,5 +1,6 @@
-//! Several client hosts, agents on this one, on a server with known answers: what they send, who is
-//! taken, who is lost.
+//! Tests of several client hosts. All agents run on this host, against a known-answer server. The
+//! tests check the load that agents send, which conductor an agent accepts, and how a lost agent is
+//! reported.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -22,7 +23,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::support::{Desk, Running, faults_but_clocks, findings, wait_for, wait_until_in_step};
 
-/// A server on a port of its own, which is the second value.
+/// Starts a server on a port of its own, and returns it with the port.
 fn server(desk: &Desk, name: &str, args: &[&str]) -> (Running, u16) {
     let stats = desk.path(&format!("{name}.json"));
     let words = ["known-answer", "--protocol", "mysql", "--port", "0", "--stats", stats.to_str().unwrap()];
@@ -41,7 +42,8 @@ fn stats(desk: &Desk, name: &str, server: Running) -> Value {
     serde_json::from_str(&std::fs::read_to_string(desk.path(&format!("{name}.json"))).unwrap()).unwrap()
 }
 
-/// A plan on the server at `port` whose clients are so many agents on this host; 0 for none.
+/// Writes a plan for the server at `port`, with this number of agents on this host. With 0 the plan
+/// has no client hosts.
 fn write_plan(desk: &Desk, port: u16, hosts: usize, workload: &str) {
     let hosts = vec!["127.0.0.1"; hosts];
     let clients = format!("[clients]\nhosts = {hosts:?}\nstart = {:?}\n", env!("CARGO_BIN_EXE_dbdyno"));
@@ -66,7 +68,7 @@ fn hosts(step: &StepRecord) -> Vec<ClientHost> {
     step.events.iter().filter_map(host).collect()
 }
 
-/// `events` or `time` of read-only transactions on seven connections.
+/// Read-only transactions on seven connections. Each test adds `events` or `time`.
 const READ_ONLY: &str = "tests = [\"read-only\"]\nconnections = [7]\ntable_size = 100\n";
 
 #[test]
@@ -96,7 +98,7 @@ fn three_hosts_send_as_much_as_one_and_leave_the_same_record() {
 }
 
 #[test]
-fn a_fixed_rate_is_shared_out_by_number() {
+fn a_fixed_rate_is_divided_between_the_hosts() {
     let desk = Desk::new();
     let (server, port) = server(&desk, "server", &[]);
     write_plan(&desk, port, 3, &format!("{READ_ONLY}arrivals = \"constant\"\nrates = [300]\ntime = \"3s\""));
@@ -105,7 +107,7 @@ fn a_fixed_rate_is_shared_out_by_number() {
     assert_eq!(step.window(), Some((0, 3_000_000)));
     let sum = |field: fn(&dbdyno_record::Interval) -> u64| step.intervals.iter().map(field).sum::<u64>();
     assert_eq!(sum(|interval| interval.due), 900);
-    // A busy machine sends the last ones late.
+    // A busy machine may send the last operations too late for the window.
     assert!((1..=900).contains(&sum(|interval| interval.done)));
     drop(server);
 }
@@ -127,7 +129,7 @@ fn a_step_whose_agent_is_killed_fails_with_the_name_of_the_host() {
     drop(server);
 }
 
-/// An agent that was started in `folder`.
+/// Returns the process of the agent that was started in `folder`.
 fn agent_in(folder: &Path) -> Pid {
     let folder = folder.canonicalize().unwrap();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -140,7 +142,7 @@ fn agent_in(folder: &Path) -> Pid {
     Pid::from_raw(pids.find(is_agent).unwrap())
 }
 
-/// An agent as `dbdyno run` starts it, and its port.
+/// Starts an agent as `dbdyno run` does, and returns it with its port.
 fn agent(desk: &Desk, pem: &TlsPem) -> (Child, u16) {
     let mut command = desk.command(&["agent", "--listen", "127.0.0.1"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -155,9 +157,9 @@ fn agent(desk: &Desk, pem: &TlsPem) -> (Child, u16) {
     (child, port)
 }
 
-/// Connects as a conductor that trusts the authority of `trusted` and shows the certificate of
-/// `shown`; the first byte of what the agent says, whose connection stays open with the second
-/// value.
+/// Connects as a conductor that trusts the authority of `trusted` and presents the certificate of
+/// `shown`. Returns the first byte that the agent sends, and the connection, which stays open until
+/// it is dropped.
 async fn greeted(
     port: u16,
     trusted: &TlsPem,
@@ -195,7 +197,7 @@ async fn an_agent_takes_one_conductor_with_the_right_certificate_and_ends_with_i
 }
 
 #[test]
-fn what_client_hosts_cannot_do_is_refused_before_anything_runs() {
+fn plans_that_client_hosts_cannot_run_are_refused_before_anything_runs() {
     let desk = Desk::new();
     let refusal = |hosts: &str, variant: &str, workload: &str| {
         let text = format!(

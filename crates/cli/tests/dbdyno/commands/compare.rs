@@ -1,9 +1,9 @@
-//! `dbdyno compare` from outside: what it prints and how it ends.
+//! Tests the output and the exit status of `dbdyno compare`.
 
 use crate::commands::{TWO_VARIANTS, short_plan};
 use crate::support::Desk;
 
-/// Variants of one run under two names, three blocks.
+/// Runs one plan with three blocks, and returns its run directory.
 fn three_blocks(desk: &Desk) -> String {
     let text = short_plan(TWO_VARIANTS).replace("name = \"test\"", "name = \"test\"\nblocks = 3");
     desk.write("p.toml", &text);
@@ -27,7 +27,7 @@ fn two_variants_of_a_run_have_a_table_and_a_status() {
     assert_eq!(value["paired"], true);
     assert_eq!(value["steps"].as_array().unwrap().len(), 3);
 
-    // The status is that of the verdicts, whichever way round.
+    // The status follows the verdicts, whichever variant is the base.
     let slower = |base: &str, new: &str| {
         let ended = desk.dbdyno(&["compare", base, new, "--format", "json"]);
         let value: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
@@ -90,7 +90,7 @@ fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
 }
 
 #[test]
-fn runs_that_another_client_has_measured_are_not_alike() {
+fn runs_of_different_clients_are_not_comparable() {
     let desk = Desk::new();
     let variant =
         "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";

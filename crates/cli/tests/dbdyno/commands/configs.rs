@@ -1,12 +1,13 @@
-//! Config intents from outside: what `dbdyno plan` shows of them, and what is wrong with them
-//! before anything runs.
+//! Tests of config intents: what `dbdyno plan` shows of them, and the errors that are found before
+//! anything runs.
 
 use std::path::Path;
 
 use crate::commands::plan;
 use crate::support::Desk;
 
-/// `dbdyno plan` with an empty servers folder: what a server can do is known from its name.
+/// Returns the output of `dbdyno plan` with an empty servers folder, where dbdyno knows a server's
+/// features only from its name.
 fn shown(desk: &Desk, variants: &str, arguments: &[&str]) -> String {
     desk.write("p.toml", &plan(variants, ""));
     let mut command = desk.command(&[&["plan", "p.toml"], arguments].concat());
@@ -64,7 +65,7 @@ fn a_plan_shows_each_variants_option_file_without_any_server() {
 }
 
 #[test]
-fn an_impossible_intent_names_the_variant_the_server_and_where_it_can_be_had() {
+fn an_impossible_intent_names_the_variant_the_server_and_products_that_support_it() {
     let variants = variant("a", "mariadb-11.8.6", "{ change_buffer = \"all\", binlog_in_engine = true }")
         + &variant("b", "sqlite", "{ doublewrite = true }");
     insta::assert_snapshot!(shown(&Desk::new(), &variants, &[]), @r"
@@ -103,7 +104,7 @@ fn sqlite_runs_with_the_pragmas_of_its_intents_and_its_own_win() {
     assert_eq!(info.intents["durability"], "off");
 }
 
-/// Each plan that is shipped can be rendered on the servers that it names, whether they are here or
+/// Every shipped plan can be rendered for the servers that it names, whether they are installed or
 /// not.
 #[test]
 fn every_shipped_plan_can_be_rendered() {

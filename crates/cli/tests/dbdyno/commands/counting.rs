@@ -1,4 +1,4 @@
-//! Rates of operations that are long against the window, on servers whose rates are known.
+//! Measures operations that are long compared with the window, on servers whose rates are known.
 
 use dbdyno_record::{Run, StepRecord};
 use nix::sys::signal::Signal;
@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use crate::support::listening::wait_until_it_listens;
 use crate::support::{Desk, Running, faults, findings};
 
-/// A known-answer server that answers everything that was prepared after `delay`.
+/// Starts a known-answer server that answers each prepared statement after `delay`.
 fn slow(desk: &Desk, socket: &str, delay: &str) -> Running {
     let words =
         ["known-answer", "--protocol", "mysql", "--socket", socket, "--prepared-only", "--delay", delay];
@@ -15,7 +15,7 @@ fn slow(desk: &Desk, socket: &str, delay: &str) -> Running {
     running
 }
 
-/// Point selects on 8 connections for a second, of servers `a` and `b`.
+/// Returns a plan that runs point selects for a second on 8 connections to the servers `a` and `b`.
 fn plan(desk: &Desk) -> String {
     let variant = |name: &str| {
         let socket = desk.path(name);
@@ -34,9 +34,9 @@ fn plan(desk: &Desk) -> String {
 }
 
 #[test]
-fn operations_of_a_third_and_of_half_a_second_have_their_rates_in_a_window_of_one() {
+fn operations_of_a_third_and_half_a_second_have_true_rates_in_a_window_of_one_second() {
     let desk = Desk::new();
-    // In a second a connection gets two whole answers of `a` and two of `b`, or one.
+    // In one second a connection gets two whole answers from `a`, and one or two from `b`.
     let servers = [slow(&desk, "a", "constant 340ms"), slow(&desk, "b", "constant 490ms")];
     desk.write("p.toml", &plan(&desk));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -53,7 +53,7 @@ fn operations_of_a_third_and_of_half_a_second_have_their_rates_in_a_window_of_on
     let step = steps.iter().find(|step| step.name.starts_with("point-select")).unwrap();
     for (name, cycle_seconds) in [("a", 0.34), ("b", 0.49)] {
         for run in &step.variant(name).unwrap().runs {
-            // The server is late now and then, never early.
+            // The server is sometimes late, but never early.
             let expected = 8.0 / cycle_seconds;
             assert!(
                 run.rate <= expected * 1.001 && run.rate > expected * 0.8,

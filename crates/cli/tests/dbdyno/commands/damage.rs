@@ -1,11 +1,12 @@
-//! Run directories that are none, are damaged or come from a later dbdyno.
+//! Tests of folders that are not run directories, and of run directories that are damaged or come
+//! from a later dbdyno.
 
 use std::path::{Path, PathBuf};
 
 use crate::commands::plan;
 use crate::support::{Desk, faults, findings};
 
-/// A folder with one run of one variant.
+/// Makes one run of one variant, and returns its directory.
 fn one_run(desk: &Desk) -> PathBuf {
     let variant =
         "[[variant]]\nname = \"a\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }";
@@ -85,7 +86,7 @@ fn a_damaged_line_of_the_runs_events_is_named_and_nothing_is_resumed() {
     let dir = one_run(&desk);
     change(&dir.join("events.jsonl"), |text| text.replacen("cell_started", "cell_\u{0}", 1));
     let before = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
-    // What the machine is warned of at the start is before it, or nothing does.
+    // Warnings about the machine, if there are any, are on the lines before it.
     let line = 1 + before.lines().take_while(|line| !line.contains('\u{0}')).count();
     let refusal =
         |args: &[&str]| desk.refusal(&desk.dbdyno(args)).replace(&format!("line {line} is"), "line LINE is");
@@ -102,7 +103,7 @@ fn records_that_do_not_add_up_are_invalid() {
     let dir = one_run(&desk);
     let step = dir.join("cells/1/a/insert-benchmark/l.i0");
     change(&step.join("intervals.jsonl"), |text| text.replacen("\"due\":20", "\"due\":21", 1));
-    // As a dbdyno left it that wrote none.
+    // A record of an earlier dbdyno has no checksums.
     std::fs::remove_file(step.join("checksums.json")).unwrap();
     let faults = faults(&findings(&dir));
     assert!(
@@ -131,8 +132,8 @@ fn a_number_that_was_edited_is_found_and_neither_ends_nor_delays_a_report() {
         }
         let faults = faults(&findings(&dir));
         assert!(faults.len() == 1 && faults[0].starts_with("qr100 a 1: Invalid"), "{number}: {faults:?}");
-        // A number that no line of its kind can hold is found first, then what the checksum does
-        // not match.
+        // A number that is impossible in its line is reported first. Otherwise the checksum that
+        // does not match is reported.
         let is_possible = number != "9200000000000000000";
         let said =
             if has_checksums && is_possible { "qr100/events.jsonl was changed" } else { "events.jsonl line" };
@@ -147,7 +148,7 @@ fn a_number_that_was_edited_is_found_and_neither_ends_nor_delays_a_report() {
 }
 
 #[test]
-fn garbage_in_the_last_line_of_a_steps_events_is_damage_and_no_interruption() {
+fn garbage_in_the_last_line_of_a_steps_events_is_damage_and_not_an_interruption() {
     let desk = Desk::new();
     let dir = one_run(&desk);
     let step = dir.join("cells/1/a/insert-benchmark/qr100");
@@ -158,14 +159,14 @@ fn garbage_in_the_last_line_of_a_steps_events_is_damage_and_no_interruption() {
     let found = faults(&findings(&dir));
     assert!(found.len() == 1 && found[0].starts_with("qr100 a 1: Invalid"), "{found:?}");
     assert!(found[0].contains("qr100/events.jsonl line"), "{found:?}");
-    // As a kill leaves it: without an end of the line.
+    // A killed run leaves its last line unfinished.
     change(&step.join("events.jsonl"), |text| text[..text.len() - 20].to_owned());
     let found = faults(&findings(&dir));
     assert!(found.len() == 1 && found[0].starts_with("qr100 a 1: Interrupted"), "{found:?}");
 }
 
 #[test]
-fn a_record_of_an_earlier_dbdyno_is_read_and_said_to_be_unchecked_once() {
+fn a_record_of_an_earlier_dbdyno_is_read_and_reported_once_as_unchecked() {
     let desk = Desk::new();
     let dir = one_run(&desk);
     let report = || desk.dbdyno(&["report", dir.to_str().unwrap(), "--all"]).out;
@@ -196,7 +197,7 @@ fn a_file_that_never_ends_is_a_fault_of_its_run_and_the_others_are_shown() {
     std::os::unix::fs::symlink("/dev/zero", desk.path("runs/device/manifest.json")).unwrap();
     let faults = ["fifo/events.jsonl", "device/manifest.json"];
     let is_named = |said: &str, file: &str| {
-        // Tables are broken into lines.
+        // A table may wrap the text.
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(&format!("runs/{file} is no regular file")), "{said}");
     };

@@ -1,5 +1,5 @@
-//! What measured steps find, by the plan's `data` and `cold`, on SQLite: the same verbs as on
-//! servers.
+//! Checks on SQLite with which data and caches a measured step starts, for each value of the plan's
+//! `data` and `cold`. Servers go through the same operations.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ fn oltp(options: &str) -> String {
     )
 }
 
-/// Names of the steps of a cell, in order, and of its upkeep that stops, changes or starts
-/// something.
+/// Returns the names of a cell's steps, and of the work between them that stops the server, changes
+/// the data or starts the server, each in order.
 fn recorded(cell: &CellRecord) -> (String, String) {
     let steps: Vec<&str> = cell.steps.iter().map(|step| step.name.as_str()).collect();
     (steps.join(" "), works(cell))
@@ -34,7 +34,8 @@ fn restored_before_each_step_every_step_of_every_block_begins_on_the_loaded_rows
     assert_eq!(recorded(&run.cells[0]), (ALL.to_owned(), "snapshot, restore, restore, restore".to_owned()));
     assert_eq!(recorded(&run.cells[1]), (MEASURED.to_owned(), "restore, restore, restore".to_owned()));
     for cell in &run.cells {
-        // The step before it inserts, or deletes: 2000 are what was loaded.
+        // The load makes 2000 rows. Only the insert step adds rows, and only the delete step
+        // removes some.
         assert!(rows_after(cell, "insert.c1") > 2000 && rows_after(cell, "delete.c1") < 2000);
         assert_eq!(rows_after(cell, "update-index.c1"), 2000);
     }
@@ -105,7 +106,7 @@ fn a_run_that_was_killed_goes_on_with_its_snapshot_and_the_next_run_names_its_da
     assert!(!dir.join("data").exists());
 }
 
-/// Without the line breaks of the terminal's width.
+/// Returns the text without the line breaks that fit it to the terminal's width.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! `dbdyno doctor`: the fitness list, and a calibration that later runs find.
+//! Tests of `dbdyno doctor`: the fitness list, and a calibration that later runs find.
 
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Desk, wait_for};
 
-/// `dbdyno ARGS` with a cache folder of its own.
+/// Returns the command `dbdyno ARGS` with its own cache folder.
 fn command(desk: &Desk, args: &[&str]) -> Command {
     let mut command = desk.command(args);
     command.env("XDG_CACHE_HOME", desk.path("cache")).env("DBDYNO_SERVERS", desk.path("servers"));
@@ -27,13 +27,13 @@ fn the_machine_is_described_line_by_line_as_text_and_as_json() {
     let json = desk.ended(&mut command(&desk, &["doctor", "--json"]));
     let found: Vec<Value> = serde_json::from_str(&json.out).unwrap();
     let names: Vec<&str> = found.iter().map(|line| line["name"].as_str().unwrap()).collect();
-    // After the head and its rule; what is below itself is indented.
+    // The first two lines are the header and a rule. Indented lines continue the line above them.
     let lines = || text.out.lines().skip(2).filter(|line| !line.starts_with(' '));
     assert_eq!(names.len(), lines().count());
     for (line, name) in lines().zip(&names) {
         assert!(line.starts_with(name), "{line}");
     }
-    // Each looks for itself, and the machine may be busier the second time.
+    // Each command checks the machine again, and the machine may be busier the second time.
     let width = names.iter().map(|name| name.len()).max().unwrap();
     let is_bad = |line: &str| line[width..].trim_start().starts_with("bad ");
     text.expect_code(if lines().any(is_bad) { 3 } else { 0 });
@@ -46,7 +46,7 @@ fn the_machine_is_described_line_by_line_as_text_and_as_json() {
 }
 
 #[test]
-fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_bad() {
+fn the_disk_of_the_data_is_checked_and_a_folder_that_cannot_be_written_to_is_bad() {
     let desk = Desk::new();
     let json = |folder: &str| {
         let ended = desk.ended(&mut command(&desk, &["doctor", "--json", "--data-dir", folder]));
@@ -70,7 +70,7 @@ fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_b
 #[test]
 fn a_cache_folder_that_cannot_be_written_is_named() {
     let desk = Desk::new();
-    // Below a file nothing can be made, not even by root.
+    // Nothing can be created below a file, not even by root.
     let file = desk.write("file", "");
     let mut doctor = desk.command(&["doctor", "--json"]);
     let ended = desk.ended(doctor.env("XDG_CACHE_HOME", file.join("cache")));
@@ -101,7 +101,7 @@ fn a_calibration_is_kept_and_later_runs_over_the_wire_record_it() {
     assert!(kept.ends_with("cache/dbdyno/client-calibration.json"), "{kept}");
 
     let mut server = desk.start(&mut desk.command(&["known-answer", "--protocol", "mysql", "--socket", "s"]));
-    // The socket's file is there a moment before anybody listens.
+    // The socket's file exists a moment before the server listens on it.
     wait_for("the server to listen", || {
         assert!(server.is_running(), "{}", server.said());
         UnixStream::connect(desk.path("s")).is_ok().then_some(())
@@ -132,7 +132,7 @@ fn a_calibration_is_kept_and_later_runs_over_the_wire_record_it() {
 }
 
 #[test]
-fn what_belongs_to_the_calibration_is_refused_without_it() {
+fn flags_of_the_calibration_are_refused_without_it() {
     let desk = Desk::new();
     let said = |args: &[&str]| desk.refusal(&desk.ended(&mut command(&desk, args)));
     assert!(said(&["doctor", "--time", "2s"]).contains("--client"));
@@ -142,7 +142,7 @@ fn what_belongs_to_the_calibration_is_refused_without_it() {
         "{refused}"
     );
     let refused = said(&["doctor", "--client", "--time", "10ms"]);
-    // A busy machine has a warning before it.
+    // On a busy machine a warning precedes the error.
     let said = "error: --time is 10ms, but must be at least 1s";
     assert!(refused.starts_with("exit 2: ") && refused.ends_with(said), "{refused}");
 }

@@ -1,5 +1,5 @@
-//! Servers that fall silent, tools that never end, texts that steer terminals: scripts in the place
-//! of servers.
+//! Uses scripts in place of servers and installers. The scripts never answer, never end, or print
+//! control characters.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,13 +10,14 @@ use nix::sys::signal::Signal;
 use crate::commands::plan;
 use crate::support::{Desk, Running, wait_for};
 
-/// No one waits longer for an end that was asked for; the limits of the plan are all longer.
+/// Longest time in which a run must end after Ctrl-C. All of the plan's own time limits are longer.
 const SOON: Duration = Duration::from_secs(100);
-/// Writes down its own number, its child's and its environment, takes no signal, and goes on for an
-/// hour.
+/// Writes its own process id, its child's and its environment to files, ignores SIGTERM and SIGINT,
+/// and runs for an hour.
 const STAYS: &str = "trap '' TERM INT; env > environment; sleep 3600 & echo $$ $! > family.new; mv family.new family; wait; wait";
 
-/// A run of a server whose installer and whose server are these scripts, called in the desk.
+/// Starts a run on a server whose installer and program are these scripts. They run in the desk's
+/// folder.
 fn run(desk: &Desk, installer: &str, server: &str) -> Running {
     let here = desk.path("");
     let script = |what: &str| format!("cd {} && {{ {what}; }}", here.display());
@@ -36,7 +37,7 @@ fn run(desk: &Desk, installer: &str, server: &str) -> Running {
     desk.start(&mut command)
 }
 
-/// The processes of [`STAYS`], once they are there.
+/// Returns the process ids of [`STAYS`] once they exist.
 fn family(desk: &Desk) -> Vec<u32> {
     let text = wait_for("the script to begin", || std::fs::read_to_string(desk.path("family")).ok());
     text.split_whitespace().map(|number| number.parse().unwrap()).collect()
@@ -80,7 +81,7 @@ fn an_installer_ends_with_all_that_it_has_started_when_dbdyno_is_killed() {
 }
 
 #[test]
-fn what_a_server_says_steers_no_terminal_and_long_lines_are_cut() {
+fn messages_of_a_server_cannot_control_the_terminal_and_long_lines_are_cut() {
     let desk = Desk::new();
     let boom = "printf '[ERROR] boom \\033[31mred\\033]0;title\\007 %05000d the end\\n' 7 >&2; exit 1";
     let ended = run(&desk, "true", boom).wait();

@@ -1,5 +1,5 @@
-//! Scripts of sysbench that go on for ever, in Lua and in what Lua calls: the step ends them, and so
-//! does the first Ctrl-C.
+//! Tests of sysbench scripts that never end, in Lua itself or in a function that Lua calls. The end
+//! of the step and the first Ctrl-C must each end them.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use nix::sys::signal::Signal;
 
 use crate::support::{Desk, wait_for};
 
-/// Takes years in Lua's library.
+/// A pattern match that takes Lua's library years.
 const PATTERN: &str = "return string.find(string.rep('a', 3000000), '.-.-.-.-.-b')";
 
-/// 127 years.
+/// A sleep of 127 years.
 const SLEEP: &str = "return require('ffi').C.sleep(4000000000)";
 
-/// Catches the error that is to end it.
+/// A loop that catches the error by which dbdyno ends a script.
 const LOOP: &str = "while true do pcall(function() while true do end end) end";
 
 #[test]
@@ -35,8 +35,8 @@ fn an_endless_event_ends_with_its_step() {
     }
 }
 
-/// Far less than each of the events takes, its step, and the time for which a script may go on
-/// without a statement.
+/// Longest time until the run has ended. It is far less than the event's time, the step's time, and
+/// the time for which a script may run without a statement.
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]

@@ -1,5 +1,5 @@
-//! Steps on servers that stop answering or go away, by the command lines of sysbench, and clients
-//! that stand still.
+//! Tests of `dbdyno sysbench` on servers that stop answering or go away, and of a client that was
+//! stopped for a while.
 
 use dbdyno_analyse::Code;
 use dbdyno_analyse::Validity;

@@ -1,4 +1,5 @@
-//! `dbdyno run --aa` and `--budget`, and what `dbdyno plan` makes of the noise.
+//! Tests of `dbdyno run --aa` and `--budget`, and of the power that `dbdyno plan` computes from the
+//! noise.
 
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 use crate::commands::TWO_VARIANTS;
 use crate::support::{Desk, wait_for};
 
-/// Two steps, over in a second, whose client sleeps most of it.
+/// Returns a plan with two variants whose measured step takes a second, in which the client mostly
+/// sleeps.
 fn short_plan() -> String {
     format!(
         "name = \"test\"\nblocks = 3\nmargins = {{ \"point*\" = 0.05 }}\n{TWO_VARIANTS}\n[workload.oltp]\n\
@@ -17,7 +19,8 @@ fn short_plan() -> String {
     )
 }
 
-/// (blocks, whether it was the last, cells of the next block) of each look.
+/// Returns for each look the number of blocks, whether it was the last look, and the number of
+/// cells that it added.
 fn looks(dir: &Path) -> Vec<(u32, bool, usize)> {
     let look = |event: &RunEvent| match event {
         RunEvent::Look { blocks, last, order, .. } => Some((*blocks, *last, order.len())),
@@ -26,7 +29,7 @@ fn looks(dir: &Path) -> Vec<(u32, bool, usize)> {
     Run::open(dir).map_or_else(|_| Vec::new(), |run| run.events.iter().filter_map(look).collect())
 }
 
-/// Without the line breaks of the terminal's width.
+/// Returns the text without the line breaks that fit it to the terminal's width.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -71,7 +74,7 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
 #[test]
 fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_with_it() {
     let desk = Desk::new();
-    // What differs by next to nothing is never decided.
+    // The variants are equal and the margin is tiny, so that their comparison stays undecided.
     desk.write(
         "p.toml",
         &short_plan()
@@ -88,7 +91,7 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     running.signal(Signal::SIGTERM);
     running.wait().expect_code(130);
 
-    // As if the look had decided one of two tests.
+    // The edited record says that the look has decided one of the two tests.
     let path = dir.join("events.jsonl");
     let events = std::fs::read_to_string(&path).unwrap();
     let with_steps = |line: &str| {
@@ -100,7 +103,8 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     };
     std::fs::write(&path, events.lines().map(with_steps).collect::<String>()).unwrap();
 
-    // Ten minutes are over sooner in a test, and the run is as if it came from a larger machine.
+    // The edited manifest has a budget of a second, so that the test need not wait for ten minutes,
+    // and a host with more CPUs.
     let path = dir.join("manifest.json");
     let mut manifest: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     assert_eq!(manifest["plan"]["budget"], "10m");
@@ -135,7 +139,7 @@ fn a_budget_without_enough_blocks_is_refused() {
     insta::assert_snapshot!(said, @"exit 2: error: --set budget: a budget needs blocks = 3 or more, not 1: its first look is after the plan's blocks, and with fewer it would find nothing");
 }
 
-/// Variant and step of every step of a block, in the order in which they ran.
+/// Returns the variant and the name of each step in a block, in the order in which the steps ran.
 fn ran(run: &Run, block: u32) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for cell in run.cells.iter().filter(|cell| cell.id.block == block) {

@@ -1,4 +1,5 @@
-//! Blocks on several machines: nodes of a Slurm whose commands are scripts, all on this host.
+//! Tests of runs whose blocks run on several machines. The machines are nodes of a mock Slurm on
+//! this host, whose commands are scripts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,10 @@ use crate::commands::TWO_VARIANTS;
 use crate::support::blocks::{complete, measured, whole};
 use crate::support::{Desk, findings, texts, wait_for};
 
-/// A step of so many operations, which is soon over.
+/// Ends a step after 100 operations, so that it is short.
 const SHORT: &str = "events = 100";
 
-/// A step of some seconds, whose client sleeps most of the time.
+/// Makes a step last `seconds` seconds, in which the client mostly sleeps.
 fn seconds(seconds: u32) -> String {
     format!("arrivals = \"constant\"\nrates = [100]\ntime = \"{seconds}s\"")
 }
@@ -28,7 +29,7 @@ fn write_plan(desk: &Desk, blocks: u32, length: &str) {
     desk.write("p.toml", &text);
 }
 
-/// What the last check of each cell found in the tables.
+/// Returns each cell's last checks of its tables, without their durations.
 fn checks(run: &Run) -> Vec<(CellId, Vec<Check>)> {
     let check = |cell: &dbdyno_record::CellRecord| {
         let step = cell.steps.iter().find(|step| step.name == "update-index.c1").unwrap();
@@ -68,7 +69,7 @@ fn blocks_on_two_machines_are_one_run_with_the_cells_and_the_rows_of_a_run_on_on
     assert_eq!(checks(&run), checks(&alone));
 }
 
-/// The process of the task on a machine, once it runs a cell of `block`.
+/// Returns the process of a machine's task once the task runs a cell of `block`.
 fn task_of(desk: &Desk, run: &Path, machine: &str, block: u32) -> Pid {
     let name = format!("{}-{block}.1", run.file_name().unwrap().to_str().unwrap());
     let cells = run.join("fleet").join(name).join("cells").join(block.to_string());
@@ -97,7 +98,7 @@ fn a_block_whose_task_is_killed_is_run_again_on_another_machine() {
 }
 
 #[test]
-fn a_fleet_whose_conductor_was_killed_goes_on_with_the_blocks_that_lack() {
+fn a_fleet_whose_conductor_was_killed_goes_on_with_the_missing_blocks() {
     let desk = Desk::new();
     write_plan(&desk, 5, &seconds(1));
     slurm(&desk, TWO_NODES);
@@ -138,11 +139,12 @@ fn a_fleet_that_is_interrupted_ends_its_tasks_and_keeps_no_part_of_a_block() {
     assert_eq!((run.cells.len(), measured(&run)), (0, Vec::new()));
 }
 
-/// What sinfo prints of a Slurm of two nodes.
+/// Script that prints what sinfo does on a cluster of two nodes.
 const TWO_NODES: &str = "echo 'n1 2 perf*'; echo 'n2 2 perf*'";
 
-/// A folder with the commands of a Slurm whose nodes are on this host: `sinfo` is a script. What
-/// srun is asked for is in `asked.txt`. Each node sees its own runs only, in the folder of its name.
+/// Makes the commands of the mock Slurm. `sinfo` is the text of its sinfo script. Returns the file
+/// in which srun records its arguments. Each node has a runtime directory of its own, so that a
+/// node's tasks see only the runs on that node.
 fn slurm(desk: &Desk, sinfo: &str) -> PathBuf {
     std::fs::create_dir(desk.path("bin")).unwrap();
     desk.write_program("bin/sinfo", sinfo);
@@ -153,7 +155,7 @@ fn slurm(desk: &Desk, sinfo: &str) -> PathBuf {
     asked
 }
 
-/// `dbdyno WORDS` on it.
+/// Returns the command `dbdyno WORDS --on slurm`.
 fn with_slurm(desk: &Desk, words: &[&str]) -> Command {
     let path = format!("{}:{}", desk.path("bin").display(), std::env::var("PATH").unwrap());
     let mut command = desk.command(words);
@@ -161,7 +163,7 @@ fn with_slurm(desk: &Desk, words: &[&str]) -> Command {
     command
 }
 
-/// Runs the plan on it.
+/// Runs the plan on the mock Slurm.
 fn on_slurm(desk: &Desk, more: &[&str]) -> crate::support::Ended {
     desk.ended(with_slurm(desk, &["run", "p.toml"]).args(more))
 }
@@ -181,8 +183,8 @@ fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
     }
 }
 
-/// Runs two blocks on two nodes, the second of which has another CPU; which of them begins first is
-/// chance.
+/// Runs two blocks on two nodes, the second of which has another CPU model. Either node may begin
+/// first.
 fn on_unlike_nodes(desk: &Desk, unlike_machines: &str) -> Run {
     write_plan(desk, 2, SHORT);
     slurm(desk, TWO_NODES);
@@ -223,7 +225,7 @@ fn machines_of_two_classes_measure_where_the_plan_lets_them() {
 }
 
 #[test]
-fn a_block_that_is_lost_again_and_again_ends_the_run_with_what_its_task_said() {
+fn a_block_that_is_lost_repeatedly_ends_the_run_with_the_message_of_its_task() {
     let desk = Desk::new();
     write_plan(&desk, 2, SHORT);
     slurm(&desk, "echo 'n1 2 perf*'");
@@ -236,7 +238,7 @@ fn a_block_that_is_lost_again_and_again_ends_the_run_with_what_its_task_said() {
 }
 
 #[test]
-fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
+fn a_fleet_without_idle_nodes_is_refused_before_anything_is_written() {
     let desk = Desk::new();
     write_plan(&desk, 3, SHORT);
     slurm(&desk, "echo 'n3 2 others'");
@@ -246,7 +248,7 @@ fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_budget_of_two_machines_adds_blocks_after_all_before_have_ended() {
+fn a_budget_on_two_machines_adds_blocks_after_all_earlier_ones_have_ended() {
     let desk = Desk::new();
     write_plan(&desk, 3, SHORT);
     slurm(&desk, TWO_NODES);

@@ -1,9 +1,9 @@
-//! How long `dbdyno plan` and others say that a plan takes.
+//! Tests of the time that `dbdyno plan`, `run` and `init` forecast for a plan.
 
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::Desk;
 
-/// Seconds that `dbdyno plan` forecasts for `p.toml`.
+/// Returns the seconds that `dbdyno plan` forecasts for `p.toml`.
 fn forecast(desk: &Desk) -> f64 {
     let ended = desk.dbdyno(&["plan", "p.toml", "--json"]);
     let plan: serde_json::Value = serde_json::from_str(&ended.expect_ok().out).unwrap();

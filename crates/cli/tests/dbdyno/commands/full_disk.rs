@@ -1,4 +1,5 @@
-//! A disk that is full in the middle of a run: a small filesystem in a mount namespace of its own.
+//! Tests of a disk that fills up in the middle of a run. The disk is a small filesystem in its own
+//! mount namespace.
 
 use std::process::Command;
 
@@ -7,7 +8,8 @@ use dbdyno_record::{Outcome, Run};
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::{Desk, Ended, faults_but_rates, findings};
 
-/// Fills the small filesystem as soon as the first read-write step has its first second on record.
+/// Shell code that fills the small filesystem once the first second of a read-write step is
+/// recorded.
 const FILL_IN_MID_STEP: &str = "
 (
     until [ -s $(echo $RUNS/*/cells/1/*/insert-benchmark/qr100/intervals.jsonl | cut -d' ' -f1) ]; do sleep 0.05; done
@@ -15,7 +17,7 @@ const FILL_IN_MID_STEP: &str = "
 ) &
 ";
 
-/// Runs `script` where the folder `small` is a filesystem of 100 MB.
+/// Runs `script` with a filesystem of 100 MB mounted at the folder `small`.
 fn in_small_filesystem(desk: &Desk, script: &str) -> Ended {
     std::fs::create_dir(desk.path("small")).unwrap();
     let script = format!("set -e; mount -t tmpfs -o size=100m small small; set +e\n{script}");
@@ -25,7 +27,8 @@ fn in_small_filesystem(desk: &Desk, script: &str) -> Ended {
     desk.ended(&mut command)
 }
 
-/// `unshare` as this machine allows it: as any user, or as root without user namespaces.
+/// Returns an `unshare` command that works on this machine: with user namespaces for any user, or
+/// without them for root.
 fn namespace() -> Command {
     let with = |arguments: &[&str]| {
         let mut command = Command::new("unshare");
@@ -51,7 +54,8 @@ fn namespace() -> Command {
 #[test]
 fn a_full_disk_under_the_data_fails_the_cell_with_a_clear_sentence() {
     let desk = Desk::new();
-    // Inserts may fill space that the log has already: the step lasts until they need more.
+    // Inserts may first use space that the log already has, so the step is long enough for them to
+    // need more.
     let text = plan(TWO_VARIANTS, "read_write_time = \"600s\"");
     desk.write("p.toml", &format!("{text}[host]\ndata_dir = \"small\"\n"));
     let script = format!("RUNS=runs\n{FILL_IN_MID_STEP}\n$DBDYNO run p.toml\ncode=$?; wait; exit $code");

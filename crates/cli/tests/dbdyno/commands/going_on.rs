@@ -1,4 +1,4 @@
-//! A run that is looked at while it goes on.
+//! Tests the lists and reports of a run that is still going on.
 
 use dbdyno_record::Run;
 use nix::sys::signal::Signal;

@@ -1,10 +1,10 @@
-//! The manual: every `--help`, and what the command says without any.
+//! Tests of the manual: every `--help`, and the overview that `dbdyno` alone prints.
 
 use std::collections::BTreeSet;
 
 use crate::support::Desk;
 
-/// Compares with `../golden/NAME.txt.snap`.
+/// Compares `text` with `../golden/NAME.txt.snap`.
 fn golden(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../golden");
@@ -89,8 +89,8 @@ fn help_explains_servers() {
     golden("help-servers", &format!("{}\n{}", said(&["servers", "--help"]), verbs.join("\n")));
 }
 
-/// The page with the text of each block of `$ dbdyno` or `$ dbdyno ... --help` as the command
-/// prints it. Options that an earlier block shows with the same text are only named.
+/// Returns the page with the current output of each `$ dbdyno` and `$ dbdyno ... --help` in it. An
+/// option that an earlier block shows with the same text is only named.
 fn with_texts_as_printed(page: &str) -> String {
     let mut parts = page.split("```console\n$ dbdyno");
     let mut updated = parts.next().unwrap_or_default().to_owned();
@@ -112,8 +112,8 @@ fn with_texts_as_printed(page: &str) -> String {
     updated
 }
 
-/// The lines of a help text without the options whose texts are `known`; their names are at its
-/// end.
+/// Returns the lines of a help text without the options whose texts are `known`. The names of these
+/// options follow at the end.
 fn with_new_options(lines: Vec<String>, known: &mut BTreeSet<String>) -> Vec<String> {
     let is_option =
         |line: &str| line.trim_start().starts_with('-') && line.len() - line.trim_start().len() <= 6;
@@ -149,7 +149,7 @@ fn the_page_of_the_command_line_has_the_texts_that_the_command_prints() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
     let page = std::fs::read_to_string(&file).unwrap();
     let updated = with_texts_as_printed(&page);
-    // The others have pages of their own, or no options of their own.
+    // Each of the other commands has a separate page or no options of its own.
     let commands = ["run", "plan", "init", "report", "compare", "history", "serve", "list"];
     for command in commands {
         assert!(page.contains(&format!("\n$ dbdyno {command} --help\n")), "{command} is not on the page");

@@ -1,4 +1,4 @@
-//! `dbdyno history` from outside: runs of a folder in order, refusals, formats.
+//! Tests of `dbdyno history`: the order of runs, refusals and formats.
 
 use crate::commands::{plan, short_plan};
 use crate::support::Desk;
@@ -11,7 +11,7 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
     desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
     for _ in 0..2 {
         desk.dbdyno(&["run", "p.toml"]).expect_ok();
-        // The name of a run directory holds whole seconds.
+        // Names of run directories hold whole seconds, so each run needs a second of its own.
         std::thread::sleep(std::time::Duration::from_millis(1_100));
     }
     let json = desk.dbdyno(&["history", "runs", "--format", "json", "--fail-on", "slower"]);
@@ -39,12 +39,12 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
         "{}",
         ended.out
     );
-    a_run_of_one_block_tells_no_noise(&desk);
+    a_run_of_one_block_has_no_noise_estimate(&desk);
     the_tables_of_a_folder_hold_all_its_runs(&desk);
     a_newest_run_without_a_valid_block_fails_as_a_slower_one(&desk);
 }
 
-fn a_run_of_one_block_tells_no_noise(desk: &Desk) {
+fn a_run_of_one_block_has_no_noise_estimate(desk: &Desk) {
     let dir = desk.run_dirs().remove(0);
     desk.write("two.toml", &plan(crate::commands::TWO_VARIANTS, ""));
     let ended = desk.dbdyno(&["plan", "two.toml", "--noise", dir.to_str().unwrap()]);
@@ -62,7 +62,8 @@ fn the_tables_of_a_folder_hold_all_its_runs(desk: &Desk) {
     );
     std::fs::remove_dir_all(desk.path("runs/damaged")).unwrap();
     let observations = std::fs::read(desk.path("tables/observations.parquet")).unwrap();
-    // The lowest and the highest value of a column are in the file as they are.
+    // A Parquet file holds the lowest and highest value of a column uncompressed. With two runs
+    // these are both names.
     for run in desk.run_dirs() {
         let name = run.file_name().unwrap().to_str().unwrap().as_bytes().to_vec();
         assert!(observations.windows(name.len()).any(|bytes| bytes == name), "{}", run.display());
@@ -114,7 +115,7 @@ fn what_is_no_history_says_why() {
 }
 
 #[test]
-fn a_folder_with_runs_of_two_plans_is_asked_which_and_what_is_left_out_is_named() {
+fn a_folder_with_two_plans_needs_a_plan_name_and_left_out_runs_are_named() {
     let desk = Desk::new();
     let variant =
         "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";

@@ -1,4 +1,4 @@
-//! Runs that are cut short, by Ctrl-C or by kill -9, and go on.
+//! Tests of runs that are cut short, by Ctrl-C or by kill -9, and are then resumed.
 
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -14,18 +14,20 @@ use crate::support::{Desk, Running, faults, findings, wait_for, wait_until_in_st
 /// Starts a run and returns when its last step's first second is recorded.
 fn in_the_last_step(desk: &Desk) -> (Running, PathBuf) {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
-    // Where the tests run under nohup, hang-ups are ignored, and children inherit that.
-    let mut heeding = std::process::Command::new("env");
-    desk.prepare(&mut heeding);
-    heeding.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dbdyno"), "run", "p.toml"]);
-    let mut running = desk.start(&mut heeding);
+    // Under nohup the tests ignore SIGHUP and their children inherit that, so `env` restores the
+    // default.
+    let mut program = std::process::Command::new("env");
+    desk.prepare(&mut program);
+    program.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dbdyno"), "run", "p.toml"]);
+    let mut running = desk.start(&mut program);
     let dir = desk.run_dir();
     let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();
     wait_until_in_step(&mut running, &dir, &format!("1/{first}/insert-benchmark/qp100"));
     (running, dir)
 }
 
-/// Five steps ended, the sixth did not, the other variant did not run: the report says all that.
+/// Checks the report of a run in which five steps have ended, the sixth has not, and the other
+/// variant has not run.
 fn the_report_has_the_finished_steps(desk: &Desk, dir: &Path) {
     let report = desk.dbdyno(&["report", dir.to_str().unwrap()]);
     report.expect_ok();
@@ -119,7 +121,7 @@ fn a_run_that_was_started_to_outlive_its_terminal_does() {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
     let mut shell = std::process::Command::new("sh");
     desk.prepare(&mut shell);
-    // As nohup does it.
+    // SIGHUP is ignored as under nohup.
     shell.args(["-c", "trap '' HUP; exec \"$0\" run p.toml", env!("CARGO_BIN_EXE_dbdyno")]);
     let mut running = desk.start(&mut shell);
     let dir = desk.run_dir();
@@ -129,12 +131,12 @@ fn a_run_that_was_started_to_outlive_its_terminal_does() {
     running.wait().expect_ok();
 }
 
-/// As `timeout` does it: to the process, then to its group.
+/// `timeout` sends two signals in this way: one to its command, and one to the command's group.
 #[test]
 fn two_signals_at_once_end_a_run_as_one_does() {
     let desk = Desk::new();
     let (running, dir) = in_the_last_step(&desk);
-    // Two of one kind may become one on their way.
+    // The signals are of two kinds, because the kernel may merge two pending signals of one kind.
     running.signal(Signal::SIGTERM);
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
@@ -158,7 +160,7 @@ fn ctrl_c_does_not_wait_for_the_end_of_a_pause() {
     wait_for("the end of l.i2", || {
         std::fs::read_to_string(&events).is_ok_and(|text| text.contains("\"event\":\"ended\"")).then_some(())
     });
-    // So that most often the pause has begun; a signal that comes before it ends it too.
+    // After this time the pause has usually begun. A signal that comes earlier ends the pause too.
     sleep(Duration::from_millis(300));
     running.signal(Signal::SIGINT);
     let ended = running.wait();

@@ -1,4 +1,5 @@
-//! `dbdyno known-answer`: it listens, serves a driver, stops at a signal and reports what it did.
+//! Tests of `dbdyno known-answer`, which listens, serves clients, stops at a signal and reports
+//! what it served.
 
 use dbdyno_db::{Class, DatabaseAddress, DatabaseServer, Param, Session, mysql, postgres};
 use nix::sys::signal::Signal;
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Desk, Ended, Running, figure, wait_for};
 
-/// A server on a socket in the desk's folder, which listens.
+/// Starts a server with these arguments and waits until it listens.
 pub(super) fn listening(desk: &Desk, args: &[&str]) -> Running {
     let mut running = desk.start(&mut desk.command(&[&["known-answer"], args].concat()));
     wait_for("the server to listen", || {
@@ -77,7 +78,7 @@ async fn it_serves_postgres_in_a_folder_and_writes_what_it_did_to_a_file() {
     check(&serde_json::from_str(&json).unwrap(), "postgres", "40P01");
 }
 
-/// What a server that has ended says of itself.
+/// Stops a server and returns the report that it prints.
 fn reported(running: Running) -> Value {
     running.signal(Signal::SIGTERM);
     let ended = running.wait();
@@ -97,7 +98,7 @@ fn all_statements_of_events_that_began_again_are_counted_as_the_server_counts_th
     let server = reported(running);
     assert!(ignored > 0, "{out}");
     assert_eq!(server["faults"]["errors"], ignored);
-    // One query before the run asks whether sessions commit each statement.
+    // Before the run, one more query asks whether sessions commit each statement.
     let statements = ["queries", "executions"].map(|kind| server["requests"][kind].as_u64().unwrap());
     assert_eq!(statements.iter().sum::<u64>(), queries + ignored + 1, "{out}");
 }
@@ -222,7 +223,7 @@ fn a_warm_up_that_leaves_a_queue_makes_the_run_of_a_script_invalid() {
 }
 
 #[test]
-fn each_run_of_a_script_draws_anew_and_says_from_which_seed() {
+fn each_run_of_a_script_draws_new_numbers_and_prints_its_seed() {
     let desk = Desk::new();
     let seed = |more: &[&str]| {
         let words = ["--mysql-dry-run", "--events=3", "--time=0"];
@@ -251,7 +252,7 @@ const SCRIPTS: [&str; 11] = [
     "select_random_ranges",
 ];
 
-/// What a run says of statements and events.
+/// Returns the lines of a run's output that count statements and events.
 fn statistics(text: &str) -> Vec<&str> {
     let names = [
         "read:",
@@ -267,10 +268,11 @@ fn statistics(text: &str) -> Vec<&str> {
     lines.map(|line| line.split(" (").next().unwrap_or(line).trim_end()).collect()
 }
 
-/// The server answers each statement at once, so that nothing but the scripts decides what is sent.
+/// The server answers each statement at once, so that only the scripts decide which statements are
+/// sent.
 #[test]
 #[ignore = "in cargo xtask test --all: the original sysbench"]
-fn every_script_of_sysbench_does_as_much_in_both() {
+fn every_sysbench_script_has_the_same_counts_in_dbdyno_and_in_sysbench() {
     let desk = Desk::new();
     let running = listening(&desk, &["--protocol", "mysql", "--socket", "s"]);
     let socket = format!("--mysql-socket={}", desk.path("s").display());
@@ -284,7 +286,8 @@ fn every_script_of_sysbench_does_as_much_in_both() {
         let theirs = String::from_utf8_lossy(&sysbench.stdout).into_owned();
         assert_eq!(statistics(&theirs).len(), 7, "{theirs}");
         if script == "bulk_insert" {
-            // All of its rows go when the clock has stopped.
+            // bulk_insert sends its rows only after the measured time, so just the number of events
+            // is compared.
             assert_eq!(statistics(&ours).last(), statistics(&theirs).last());
         } else {
             assert_eq!(statistics(&ours), statistics(&theirs), "{script}");
@@ -295,7 +298,7 @@ fn every_script_of_sysbench_does_as_much_in_both() {
 }
 
 #[test]
-fn what_cannot_be_had_is_refused_by_name() {
+fn options_that_are_impossible_are_refused_by_name() {
     let desk = Desk::new();
     desk.write("file", "precious");
     let refusal = |args: &[&str]| {

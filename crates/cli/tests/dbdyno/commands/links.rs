@@ -1,4 +1,5 @@
-//! Links in the place of what a run makes: nothing is written or removed through them.
+//! Tests of symbolic links in place of a run's files and folders. dbdyno must write and remove
+//! nothing through them.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use nix::sys::signal::Signal;
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::{Desk, wait_until_in_step};
 
-/// A run that was stopped in a step, and what others keep elsewhere.
+/// Returns the directory of a run that was stopped in a step, and a file elsewhere that dbdyno must
+/// not touch.
 fn stopped(desk: &Desk) -> (PathBuf, PathBuf) {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
@@ -48,7 +50,7 @@ fn a_run_goes_on_only_when_no_link_is_in_the_place_of_its_folders() {
     std::fs::remove_file(dir.join("cells")).unwrap();
     std::fs::rename(desk.path("cells"), dir.join("cells")).unwrap();
 
-    // The page is made again, in place of the link.
+    // The report replaces the link.
     let report = dir.join("report.html");
     std::fs::remove_file(&report).unwrap();
     symlink(&precious, &report).unwrap();

@@ -1,4 +1,4 @@
-//! `dbdyno plan` and `dbdyno list`: what would run, what there is.
+//! Tests of `dbdyno plan` and `dbdyno list`.
 
 use crate::commands::{TWO_VARIANTS, plan};
 use crate::support::Desk;
@@ -237,7 +237,7 @@ fn steps_are_listed_for_programs_too() {
 }
 
 #[test]
-fn a_workload_that_is_none_is_refused_with_those_that_are() {
+fn an_unknown_workload_is_refused_with_the_known_ones() {
     let desk = Desk::new();
     let refusal = |args: &[&str]| desk.refusal(&desk.dbdyno(args));
     insta::assert_snapshot!(refusal(&["list", "workloads", "tpcc"]), @r#"exit 2: error: there is no workload "tpcc"; its name must be one of: insert-benchmark, microbenchmarks, oltp, sysbench, pgbench, dbt3"#);

@@ -1,4 +1,4 @@
-//! Readers that go away and disks that take no more: what becomes of results and messages.
+//! Tests of results and messages whose reader goes away or whose disk is full.
 
 use std::fs::OpenOptions;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use dbdyno_record::{Outcome, Run, RunEvent};
 use crate::commands::{TWO_VARIANTS, short_plan};
 use crate::support::{Desk, Ended};
 
-/// `dbdyno ARGS > /dev/full`.
+/// Runs `dbdyno ARGS > /dev/full`.
 fn into_a_full_disk(desk: &Desk, args: &[&str]) -> Ended {
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = desk.command(args).stdout(full).output().unwrap();

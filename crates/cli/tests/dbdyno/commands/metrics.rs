@@ -1,6 +1,6 @@
 //! Tests of `dbdyno run --metrics`: Prometheus itself reads the figures while a run goes on, and
-//! the file of figures at the end. A test of the board for Grafana checks that Prometheus knows an
-//! answer to each of its queries.
+//! the file of figures after it has ended. Prometheus must have an answer to each query of the
+//! Grafana dashboard.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use crate::support::{Desk, wait_for};
 const ONE_VARIANT: &str =
     "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
 
-/// Prometheus, which asks `targets`, each a name and a port of this host, each second.
+/// A Prometheus that scrapes its targets every second.
 struct Prometheus {
     child: Child,
     port: u16,
@@ -41,7 +41,7 @@ impl Prometheus {
         Self { child, port }
     }
 
-    /// Returns the samples that answer a query; none while there is no answer.
+    /// Returns the samples that answer a query. They are empty while there is no answer.
     fn answer(&self, query: &str) -> Vec<Value> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let query: String = query
@@ -63,7 +63,7 @@ impl Drop for Prometheus {
     }
 }
 
-/// The body of an answer; nothing while no one answers.
+/// Returns the body of an HTTP response, which is empty while no server answers.
 fn asked(port: u16, path: &str) -> String {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -75,7 +75,8 @@ fn asked(port: u16, path: &str) -> String {
     ask().unwrap_or_default()
 }
 
-/// Serves a file, once it is there, to who asks.
+/// Serves a file over HTTP, and returns the port. The response is empty while the file does not
+/// exist.
 fn served(file: PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -91,7 +92,7 @@ fn served(file: PathBuf) -> u16 {
     port
 }
 
-/// Returns each query of the board, with its variables filled in.
+/// Returns each query of the Grafana dashboard, with its variables filled in.
 fn queries_of_the_board() -> Vec<String> {
     fn collect(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -114,7 +115,7 @@ fn queries_of_the_board() -> Vec<String> {
 #[ignore = "in cargo xtask test --all: Prometheus"]
 fn prometheus_reads_a_run_while_it_goes_on_and_its_figures_at_the_end() {
     let desk = Desk::new();
-    // Until it is stopped, when all was seen.
+    // The step is long, because the test stops the run once all queries have answers.
     desk.write("p.toml", &plan(ONE_VARIANT, "read_write_time = \"120s\""));
     let running = desk.start(&mut desk.command(&["run", "p.toml", "--metrics", "0"]));
     let port = wait_for("the port", || {

@@ -1,12 +1,12 @@
-//! The tables of the microbenchmarks on SQLite: what each step finds, ids beyond 32 bits, ways to
-//! load.
+//! Tests of the microbenchmarks' tables on SQLite: their state before each step, ids beyond 32
+//! bits, and ways to load them.
 
 use dbdyno_record::{CellRecord, StepEvent};
 
 use crate::support::Desk;
 use crate::support::cells::{recorded, rows_after, run_of, step};
 
-/// Two blocks of few steps, the first of which only fills caches.
+/// A few steps, of which the first only fills caches.
 const STEPS: &str = "steps = [\"point-query.warm\", \"point-query.pre\", \"update-index\", \"read-write_range=100\", \
     \"point-query\", \"delete\", \"insert\"]\noperations = 50\n";
 
@@ -64,11 +64,11 @@ fn reset_loads_before_each_step_and_keeps_those_loads_apart() {
         assert_eq!(rows_after(cell, "insert"), 1050);
     }
     let repeated = std::fs::read_dir(desk.run_dir().join("repeated/2/a/microbenchmarks")).unwrap().count();
-    // update-index, read-write, point-query, delete and insert: load and index each.
+    // Load and index run again before update-index, read-write, point-query, delete and insert.
     assert_eq!(repeated, 10);
 }
 
-/// All kinds of statements find rows by ids that no 32-bit number holds.
+/// All kinds of statements find rows by ids that do not fit into 32 bits.
 #[test]
 #[ignore = "in cargo xtask test --all: a whole sequence"]
 fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
@@ -97,7 +97,7 @@ fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
 
 #[test]
 fn tables_are_loaded_in_the_ways_of_the_classic_workload() {
-    // Of tables as small as these no INSERT is prepared.
+    // INSERT statements into tables as small as these are not prepared.
     for (options, protocol, steps) in [
         ("load_method = \"stream\"", "prepared", "load index scan"),
         ("protocol = \"text\"", "text", "load index scan"),

@@ -1,4 +1,4 @@
-//! The microbenchmarks from a plan to their reports, on SQLite.
+//! Tests of the microbenchmarks on SQLite, from the plan to the reports.
 
 use dbdyno_record::{CellEvent, Run, StepEvent};
 
@@ -15,7 +15,7 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// Names of the work between steps, with the step before it.
+/// Returns the names of the work between steps, in order.
 fn works(run: &Run) -> Vec<String> {
     let events = &run.cells[0].events;
     let name = |event: &CellEvent| match event {
@@ -26,7 +26,7 @@ fn works(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn the_whole_42_run_on_sqlite_at_tiny_size() {
+fn all_42_steps_run_on_sqlite_at_tiny_size() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(wal(), "tables = 2\noperations = 20\nconnections = [2]"));
     let ended = desk.dbdyno(&["run", "p.toml"]);
@@ -74,7 +74,7 @@ fn the_newer_sequence_runs_on_a_sweep_of_connections() {
 }
 
 #[test]
-fn deletes_tell_hits_from_misses_and_may_be_refilled() {
+fn deletes_count_hits_and_misses_and_may_be_refilled() {
     for refill in [false, true] {
         let desk = Desk::new();
         let options = format!(
@@ -99,7 +99,7 @@ fn deletes_tell_hits_from_misses_and_may_be_refilled() {
                 rows
             })
             .collect();
-        // 1500 draws from 1000 ids leave (1 - 1/1000)^1500 = 22 % of the rows.
+        // 1500 random deletes among 1000 ids leave (1 - 1/1000)^1500 = 22 % of the rows.
         assert!(hits[0].abs_diff(777) < 60, "{hits:?}");
         assert!(if refill { hits[1].abs_diff(777) < 60 } else { hits[1] < 250 }, "{hits:?}");
         assert_eq!(works(&run).iter().filter(|name| *name == "refill").count(), if refill { 2 } else { 0 });

@@ -1,5 +1,5 @@
-//! Tables that are not loaded as they must be: whatever is measured on them is invalid, in
-//! whichever step, cell and block.
+//! Tests of tables that lack a row after their load. Every step that is measured on such tables is
+//! invalid, in any cell and block.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::support::{Desk, findings, wait_for};
 
 const FAULT: &str = "the tables were not loaded as they must be: table sbtest1: rows is ";
 
-/// Runs a plan with this `data`, and takes a row away while the load of the first block whose
-/// record is `load` goes on.
+/// Runs a plan with this value of `data`, and deletes a row during the load of the first block.
+/// `load` is the folder of that load's record.
 fn tampered(desk: &Desk, data: &str, load: &str) {
     let plan = "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
          options.pragmas = { journal_mode = \"wal\", synchronous = \"off\" }\n[workload.oltp]\nsettle_wait = \"0s\"\n\
@@ -41,7 +41,7 @@ fn take_a_row(path: &Path) {
     });
 }
 
-/// Each step and block, and whether it is said to be invalid for its load.
+/// Returns each step and block, and whether the step is reported as invalid because of its load.
 fn said(dir: &Path) -> Vec<String> {
     let mut said = Vec::new();
     for step in &findings(dir).workloads[0].steps {

@@ -1,4 +1,5 @@
-//! The command from outside, on SQLite and on nothing: what it prints, what it leaves, how it ends.
+//! Runs the command `dbdyno` on SQLite, on scripts in place of servers and on known-answer servers,
+//! and checks its output, its files and its exit status.
 
 mod bad_input;
 mod ci;
@@ -48,7 +49,7 @@ mod terminal;
 mod waits;
 mod width;
 
-/// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.
+/// Two variants of SQLite. Neither waits for the disk, so that tests are quick.
 const TWO_VARIANTS: &str = "
 [[variant]]
 name = \"rollback\"
@@ -61,7 +62,8 @@ server = \"sqlite\"
 options.pragmas = { journal_mode = \"wal\", synchronous = \"off\" }
 ";
 
-/// A plan named `test` with these variants; every step is over in a second or less.
+/// Returns a plan named `test` with these variants, whose loads and index builds take less than a
+/// second.
 fn plan(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.insert-benchmark]\nload_rows = 2000\nwrite_rows = 500\n\
@@ -69,7 +71,7 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// A plan named `test` whose only step that measures is over as soon as it has begun.
+/// Returns a plan named `test` whose only measured step has 10 operations.
 fn short_plan(variants: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.oltp]\ntests = [\"point-select\"]\ntable_size = 50\n\
@@ -78,16 +80,16 @@ fn short_plan(variants: &str) -> String {
 }
 
 impl crate::support::Desk {
-    /// Writes a shell script that others run. A process of its own writes it: as long as anybody
-    /// has a program open for writing the kernel refuses to run it, and a process that another test
-    /// starts meanwhile has what this one has open.
+    /// Writes a shell script that other processes run. A separate process writes it, because the
+    /// kernel does not run a program that any process has open for writing. If this process had the
+    /// script open, a child that another test starts at that moment would inherit the open file.
     pub(crate) fn write_program(&self, name: &str, script: &str) {
         let text = self.write(&format!("{name}.text"), &format!("#!/bin/sh\n{script}\n"));
         let status = std::process::Command::new("install").arg(text).arg(self.path(name)).status().unwrap();
         assert!(status.success(), "{name} is not written");
     }
 
-    /// A base directory whose server is this shell script.
+    /// Makes a base directory whose server is this shell script.
     fn fake_server(&self, basedir: &str, script: &str) {
         self.write_program(&format!("{basedir}/bin/mysqld"), script);
     }

@@ -1,4 +1,4 @@
-//! The classic OLTP workload from a plan to its reports, on SQLite.
+//! Tests of the classic OLTP workload on SQLite, from the plan to the reports.
 
 use dbdyno_analyse::Validity;
 use dbdyno_record::{Run, StepEvent, StepRecord};
@@ -9,7 +9,7 @@ use crate::support::{Desk, faults, findings};
 const ALL: &str = "tests = [\"point-select\", \"read-only\", \"read-write\", \"write-only\", \"update-index\", \
     \"update-non-index\", \"insert\", \"delete\"]\n";
 
-/// Parts of the checks of two loaded tables.
+/// Names of the parts of a check after the load of two tables.
 const LOADED: [&str; 12] = [
     "rows",
     "min(id)",
@@ -37,7 +37,7 @@ fn parts(step: &StepRecord) -> Vec<String> {
 }
 
 #[test]
-fn every_test_runs_at_every_concurrency_level_and_leaves_the_rows_that_it_must() {
+fn every_test_runs_at_every_concurrency_level_and_leaves_the_expected_rows() {
     let desk = Desk::new();
     let wal = TWO_VARIANTS.split_once("\n\n").unwrap().1;
     desk.write("p.toml", &plan(wal, &format!("{ALL}connections = [1, 3]\nevents = 600")));
@@ -187,7 +187,8 @@ fn a_sweep_of_connections_is_shown_in_every_report() {
         let mut steps = findings.workloads[0].steps.iter();
         let step = steps.find(|step| step.name == format!("read-only.c{connections}")).unwrap();
         let found = step.variant("wal").unwrap();
-        // A machine that had no CPU for the client makes a step invalid, which has no figures.
+        // On a busy machine the client may lack CPU time. The step is then invalid and has no
+        // figures.
         match found.runs.iter().any(|run| run.validity == Validity::Valid) {
             true => {
                 assert!(row[rate].as_f64().unwrap() > 0.0 && row[p99].as_f64() >= row[p50].as_f64(), "{row}")

@@ -1,5 +1,5 @@
-//! Options of the OLTP tests that the original has for ends, connections and errors: events,
-//! reconnect, ignore_errors.
+//! Tests of the options `events`, `reconnect` and `ignore_errors`, which sysbench's own OLTP tests
+//! have too.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use crate::support::listening::wait_until_it_listens;
 use crate::support::{Desk, faults, findings};
 
-/// The headline's figures of the first step of a test.
+/// Returns the headline's figures of the first measured step.
 fn first_test(desk: &Desk) -> KindResult {
     let findings = findings(&desk.run_dir());
     let step = findings.workloads[0].steps.iter().find(|step| step.name.contains(".c")).unwrap();
@@ -41,13 +41,13 @@ fn a_step_ends_with_its_operations_where_the_plan_gives_their_number() {
 }
 
 #[test]
-fn connections_open_anew_after_so_many_operations_and_are_counted() {
+fn connections_are_opened_again_after_a_number_of_operations_and_counted() {
     let options = "connections = [2]\nevents = 100\n";
     for (test, statements) in [("read-write", 17), ("point-select", 1)] {
         let test = format!("tests = [\"{test}\"]\n{options}");
         let found = on_sqlite(&format!("{test}reconnect = 5"));
         let reconnects = found.statements.iter().find(|of| of.statement == "reconnect").unwrap();
-        // 50 operations of each connection.
+        // Each of the two connections has 50 operations.
         assert_eq!((found.operations, reconnects.count, reconnects.service.count), (100, 20, 20), "{test}");
         let others: u64 =
             found.statements.iter().filter(|of| of.statement != "reconnect").map(|of| of.count).sum();
@@ -57,7 +57,8 @@ fn connections_open_anew_after_so_many_operations_and_are_counted() {
     }
 }
 
-/// Every 200th statement of a connection is refused with `code`; 1000 operations of one statement.
+/// Runs 1000 operations of one statement on a server that refuses every 200th statement of a
+/// connection with `code`.
 fn refused(code: &str, options: &str) -> KindResult {
     let desk = Desk::new();
     let socket = desk.path("answers");
