@@ -61,8 +61,8 @@ pub(crate) struct StepDescription {
 }
 
 /// Returns what `text`, a workload's `words.toml`, says about a step. It looks for the step's whole
-/// name, then for the part before the first point, then for that part without the number at its
-/// end, and at last for `*`. An entry without parameters takes those of `*`.
+/// name, then for the part before the first dot, then for that part without the number at its
+/// end, and finally for `*`. An entry without parameters takes those of `*`.
 pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
     let mut descriptions: BTreeMap<String, StepDescription> =
         toml::from_str(text).expect("tests read every file of words");

@@ -281,8 +281,9 @@ pub(super) fn ended(client: &Command) -> Result<Ended> {
     });
     let mut peak_bytes = f64::NAN;
     let status = loop {
-        // The kernel keeps the highest value itself, so only what comes after the last reading is
-        // missed. A process that has ended has no memory and no `VmHWM`, so the last value is kept.
+        // The kernel keeps the highest value itself, so only a higher value after the last reading
+        // is missed. A process that has ended has no memory and no `VmHWM`, so the last value is
+        // kept.
         peak_bytes = resident_peak(child.id()).unwrap_or(peak_bytes);
         match child.try_wait()? {
             Some(status) => break status,
@@ -323,7 +324,7 @@ impl Ended {
         Some(at(end)?.checked_duration_since(at(begin)?)?.as_secs_f64())
     }
 
-    /// Returns the transactions and their rate, as sysbench or pgbench reports them.
+    /// Returns the number of transactions and their rate, as sysbench or pgbench reports them.
     pub(super) fn transactions(&self) -> Result<(f64, f64)> {
         let text = self.text();
         transactions(&text).with_context(|| format!("no transactions in: {text}"))

@@ -28,8 +28,8 @@ pub(crate) struct Client {
     pub(crate) number: u32,
     /// Index of the step.
     pub(crate) step: usize,
-    /// Rows that earlier steps planned to insert for this client, whatever became of them. The time
-    /// in a row can depend on this number.
+    /// Rows that earlier steps planned to insert for this client, whether or not the INSERTs
+    /// succeeded. The time in a row can depend on this number.
     pub(crate) rows_before: u64,
     pub(crate) rows_in_table: u64,
     pub(crate) rows_per_commit: u32,
@@ -271,7 +271,7 @@ impl DeleteTask {
 impl ConnectionTask for DeleteTask {
     async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
-        // After a lost connection it is unknown how far the last delete came.
+        // After a lost connection, it is unknown whether the last delete took effect.
         self.cursor.look_up_next();
         if self.client.setup.prepared.writes {
             let [head, middle, tail] = &self.parts;

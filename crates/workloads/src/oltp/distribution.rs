@@ -1,10 +1,10 @@
 //! Draws ids from 1 to N by the original's distributions.
 //!
-//! Two of them are known to go wrong in one version of the original or another. `gaussian` is drawn
-//! here as it is documented. Version 1.1 takes the number of its uniform draws from an option that
-//! is gone, and always draws 1. `special` hits only the upper three quarters of its band in version
-//! 1.0, which uses one random number twice. Versions before 1.0 hit the whole band. Plans may ask
-//! for either.
+//! Two distributions are wrong in some version of the original. dbdyno draws `gaussian` as it is
+//! documented. Version 1.1 takes the number of its uniform draws from an option that no longer
+//! exists, and always draws 1. `special` hits only the upper three quarters of its band in version
+//! 1.0, which uses one random number twice. Versions before 1.0 hit the whole band. A plan can
+//! choose either band.
 
 use crate::oltp::operation::OltpDraws;
 use crate::oltp::options::{Distribution, OltpOptions};
@@ -40,7 +40,7 @@ struct Special {
     span: f64,
     /// The band: where it begins, and how many ids wide it is.
     band: (f64, f64),
-    /// Whether the draw that chose the band also chooses the place in it.
+    /// Whether the draw that chose the band also chooses the position in it.
     reused: bool,
 }
 
@@ -97,7 +97,7 @@ impl Special {
         }
     }
 
-    /// Draws a place in `[0, greatest)`.
+    /// Draws a position in `[0, greatest)`.
     fn draw(&self, draws: &mut OltpDraws) -> f64 {
         let first = draws.fraction();
         if first < self.outside {
@@ -224,7 +224,7 @@ impl Scramble {
     }
 }
 
-/// Returns the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// Applies the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014).
 pub(crate) fn mixed(value: u64) -> u64 {
     let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

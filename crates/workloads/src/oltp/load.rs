@@ -1,5 +1,5 @@
-//! Prepares the tables for the first test. It makes them, or finds them as others have left them. A
-//! load divides the rows of all tables over statements and connections.
+//! Prepares the tables for the first test: it creates them, or inspects existing ones. A load
+//! divides the rows of all tables over statements and connections.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -230,8 +230,8 @@ pub(crate) fn write_insert(
     out.pop();
 }
 
-/// Makes all tables, empty, and makes sure that the server takes the rows in the way that the plan asks
-/// for.
+/// Creates all tables, without rows. Before that it allows LOAD DATA LOCAL INFILE on the server,
+/// where the load uses it.
 pub(crate) async fn make(setup: &OltpSetup, session: &mut AnySession) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {

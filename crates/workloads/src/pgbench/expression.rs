@@ -93,7 +93,7 @@ const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] = [
 ];
 
 impl Expression {
-    /// Returns `self`, then an operator with its second operand.
+    /// Returns an expression that applies an operator to `self` and the operand `right`.
     pub(crate) fn then(self, function: Function, right: Self) -> Self {
         let link = ChainLink { function, right };
         match self {
@@ -176,7 +176,7 @@ fn strict(
     applied(function, &[&first[..], &more].concat(), draws)
 }
 
-/// Returns the value of a function of `given`. It is NULL if one of them is NULL.
+/// Returns the value of `function` for the arguments `given`. It is NULL if one of them is NULL.
 fn applied(function: Function, given: &[Value], draws: &mut PgbenchDraws) -> Result<Value, String> {
     use Function as F;
     let has_null = given.contains(&Value::Null);
@@ -436,7 +436,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the next token if it is this sign or word. The result is whether it is.
+    /// Takes the next token if it is this sign or word. Returns whether it took a token.
     fn takes(&mut self, text: &str) -> bool {
         let is_next = self.next_text() == Some(text);
         self.at += usize::from(is_next);

@@ -111,7 +111,7 @@ fn creations(setup: &PgbenchSetup) -> Vec<String> {
     TABLES.iter().map(create).chain(partitions(options)).collect()
 }
 
-/// Returns a message about what the load asks for and the server does not have.
+/// Returns a message about the kind of tables that the load needs and the server does not have.
 pub(crate) fn lacks(setup: &PgbenchSetup) -> Option<String> {
     let options = &setup.options;
     let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
@@ -121,7 +121,8 @@ pub(crate) fn lacks(setup: &PgbenchSetup) -> Option<String> {
     (options.has_load() && !has_heaps).then_some(problem)
 }
 
-/// Returns the partitions of the accounts. The first and the last range are open.
+/// Returns the partitions of the accounts. The first range has no lower bound, and the last range
+/// has no upper bound.
 fn partitions(options: &PgbenchOptions) -> impl Iterator<Item = String> {
     let (count, fillfactor) = (u64::from(options.partitions), options.fillfactor);
     let size = (ACCOUNTS * u64::from(options.scale)).div_ceil(count.max(1));

@@ -5,7 +5,8 @@ use super::variables::{Names, is_name, is_name_sign, name_length, no_name};
 use crate::pgbench::expression::expression;
 use crate::pgbench::variables::Value;
 
-/// The error for a COPY whose rows would go over the connection. It begins in pgbench's words.
+/// The error for a COPY whose rows would go over the connection. It begins as pgbench's message
+/// does.
 pub(crate) const NO_COPY: &str =
     "COPY is not supported in pgbench, aborting; load rows with INSERT, or before the run";
 
@@ -123,7 +124,7 @@ enum LexerState<'a> {
     Block(u32),
 }
 
-/// Walks over SQL, and knows quotes, comments and brackets.
+/// Steps through SQL, and recognizes quotes, comments and brackets.
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -141,7 +142,8 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// Passes the next character and what belongs to it. The result is that part of the text.
+    /// Takes the next character, or the whole of a sign such as `/*`. Returns the text that it
+    /// took.
     fn step(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         let sign = rest.chars().next()?;
@@ -174,8 +176,8 @@ impl<'a> Lexer<'a> {
         length
     }
 
-    /// Handles a character outside of quotes and comments. The result is the length of what it
-    /// passes.
+    /// Handles a character outside of quotes and comments. Returns the number of bytes that it
+    /// takes.
     fn plain(&mut self, sign: char) -> usize {
         let (before, rest) = self.text.split_at(self.at);
         match sign {
@@ -363,8 +365,8 @@ impl ScriptReader<'_> {
         expression(text, self.names)
     }
 
-    /// Handles `\elif` or `\else`. The branch before it continues after `\endif`, and if its
-    /// condition is false the script continues here.
+    /// Handles `\elif` or `\else`. At the end of the branch before it, the script continues after
+    /// `\endif`. If that branch's condition is false, the script continues after this command.
     fn end_branch(&mut self, name: &str) -> Result<(), String> {
         let at = self.commands.len();
         let open = self.open.last_mut().ok_or_else(|| format!("\\{name} without matching \\if"))?;
@@ -521,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_casts_are_no_variables() {
+    fn times_and_casts_are_not_variables() {
         let text = "SELECT TIMESTAMP '2026-11-28 12:34:56', '12:34'::timestamp, ::1, x:::y, :x1";
         let found = "1: SELECT TIMESTAMP '2026-11-28 12:34:56', '12:34'::timestamp, ::1, x:::y, <x1>";
         assert_eq!(read(text).unwrap(), [found]);

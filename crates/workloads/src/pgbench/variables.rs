@@ -1,5 +1,5 @@
-//! Variables of a script, and the values of variables and expressions. Values are converted and
-//! written as in pgbench.
+//! This module has the variables of a script, and the values of variables and expressions. Values
+//! are converted and written as in pgbench.
 
 use std::sync::Arc;
 
@@ -187,8 +187,8 @@ impl Value {
         }
     }
 
-    /// Returns the value that a text from an option or a column stands for, or `None` where it
-    /// stands for none.
+    /// Returns the value that a text from an option or a column represents, or `None` where it
+    /// represents none.
     fn of_text(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let abbreviates = |word: &str| !lower.is_empty() && word.starts_with(&lower);

@@ -40,8 +40,8 @@ use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Worklo
 
 pub use crate::sysbench::options::OwnOption;
 
-/// Most bytes of output that are kept. A script prints fewer in a step, unless it prints in each
-/// event.
+/// Highest number of bytes of output that are kept. A script prints fewer in a step, unless it
+/// prints in each event.
 const MOST_PRINTED: usize = 1 << 20;
 
 /// What scripts print, from all states of a step. It is kept until it is asked for, up to a limit.
@@ -66,7 +66,7 @@ impl ScriptOutput {
 pub(crate) struct SysbenchSetup {
     pub(crate) options: SysbenchOptions,
     pub(crate) context: Context,
-    /// What the script offers. An error is reported when the first step begins.
+    /// The script's commands and options. An error is reported when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
     printed: ScriptOutput,
     /// How many numbers `sysbench.rand.unique` has given out.
@@ -113,7 +113,7 @@ impl SysbenchSetup {
         self.look().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
     }
 
-    /// Returns the error about what is wrong with the script, or with what it did.
+    /// Returns the error about a mistake in the script, or about a failed call of the script.
     fn failed(&self, message: String) -> Error {
         Error::Script { script: self.options.script.clone(), message }
     }
@@ -248,8 +248,8 @@ impl Workload for Sysbench {
     }
 }
 
-/// What has happened up to now, or since the previous report, as a script's hooks receive it. Times
-/// are in seconds.
+/// Statistics of the run so far, or since the previous report, as a script's hooks receive them.
+/// Times are in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Stat {
     pub threads_running: u32,
@@ -324,8 +324,8 @@ impl Sysbench {
         self.apart("help").await.map(|_| ())
     }
 
-    /// Runs a command once, outside of any step, where the script has it. It removes the tables of
-    /// an earlier run with `cleanup`, and prints the script's `help`.
+    /// Runs a command once, outside of any step, if the script has it. The command is `cleanup`,
+    /// which removes the tables of an earlier run, or `help`.
     async fn apart(&mut self, command: &str) -> Result<Option<Work>> {
         let Ok(offers) = self.setup.look() else { return Ok(None) };
         if !offers.commands.contains_key(command) {
