@@ -89,7 +89,7 @@ const WAITING_THREADS: (usize, usize) = (4, 2);
 
 /// Highest number of failed tests that are tried again, because they may have failed because of the
 /// tests that ran beside them. More failures have a cause of their own.
-const BY_CHANCE: usize = 3;
+const MAX_RETRIED: usize = 3;
 
 pub(crate) fn run(args: &TestArgs) -> Result<bool> {
     let begun = Instant::now();
@@ -179,7 +179,7 @@ fn tests(words: &[&str], only_alone: &mut Vec<String>) -> Result<()> {
             if failed.is_empty() {
                 return Ok(());
             }
-            if failed.len() > BY_CHANCE {
+            if failed.len() > MAX_RETRIED {
                 bail!("failed: {}", failed.join(", "));
             }
             let again = ["--include-ignored", "--exact"].into_iter().chain(failed.iter().map(String::as_str));

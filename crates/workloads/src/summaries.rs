@@ -68,7 +68,7 @@ pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
         toml::from_str(text).expect("tests read every file of words");
     let for_all_steps = descriptions.remove("*").unwrap_or_default();
     let first_part = step.split('.').next().unwrap_or(step);
-    let names = [step, first_part, first_part.trim_end_matches(|sign: char| sign.is_ascii_digit())];
+    let names = [step, first_part, first_part.trim_end_matches(|character: char| character.is_ascii_digit())];
     let found = names.iter().find_map(|name| descriptions.remove(*name));
     let mut description = found.unwrap_or_else(|| for_all_steps.clone());
     if description.parameters.is_empty() {

@@ -222,17 +222,17 @@ pub(super) fn servers(titles: &[String]) -> String {
 
 /// Returns the numbers of the CPUs that this process may use. In a container or a cpuset they need
 /// not begin with 0.
-fn ours() -> Vec<u32> {
+fn allowed_cpus() -> Vec<u32> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     let numbers = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
-    let ours: Vec<u32> = numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect();
-    if ours.is_empty() { vec![0] } else { ours }
+    let cpus: Vec<u32> = numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect();
+    if cpus.is_empty() { vec![0] } else { cpus }
 }
 
 /// Returns the CPUs of the server and of the client, half of them each. Both are `None` when there
 /// is only one CPU.
 pub(super) fn halves() -> (Option<Vec<u32>>, Option<Vec<u32>>) {
-    split(&ours())
+    split(&allowed_cpus())
 }
 
 fn split(cpus: &[u32]) -> (Option<Vec<u32>>, Option<Vec<u32>>) {
@@ -244,7 +244,7 @@ fn split(cpus: &[u32]) -> (Option<Vec<u32>>, Option<Vec<u32>>) {
 
 /// Writes `2,3` as `taskset` and plans read it. `None` stands for all CPUs.
 pub(super) fn cpu_list(cpus: Option<&[u32]>) -> String {
-    let all = ours();
+    let all = allowed_cpus();
     cpus.unwrap_or(&all).iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 

@@ -220,13 +220,13 @@ pub(crate) fn deviations(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
     let seconds = |wait: PlanDuration| format!("{} s", wait.0.as_secs_f64());
     let values = with_rest(options.values(), &options.settling(), seconds);
     let mut list = of_rows(include_str!("deviations.toml"), &values);
-    list.extend(of_profile(options));
+    list.extend(changed_defaults(options));
     list
 }
 
 /// Returns a deviation for each key that has another value in the plan than by default, where the
 /// default is the original's value.
-fn of_profile(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
+fn changed_defaults(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
     let [here, original] = [options, &InsertBenchmarkOptions::default()].map(values);
     let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !REPORTED.contains(&key.as_str());
     let all = here.iter().filter(|(key, _)| is_profile(key));

@@ -165,7 +165,7 @@ pub(crate) struct InsertBuilder {
     rows_before: u64,
     rows_per_commit: u32,
     clock: crate::insert_benchmark::options::Clock,
-    /// The second that `row_head` holds. Most statements have the same one as the statement before.
+    /// The second that `row_head` holds. Most statements have the same second as the previous one.
     second: i64,
     /// The beginning of a row, `('YYYY-MM-DD HH:MM:SS',`.
     row_head: [u8; 23],

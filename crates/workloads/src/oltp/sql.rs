@@ -119,14 +119,18 @@ pub(crate) fn statement(
         OltpStatement::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
         OltpStatement::CountRange => format!("SELECT count(c) FROM {table} {from}"),
         OltpStatement::Points(Fetch { columns, by }, count) => {
-            format!("SELECT {columns} FROM {table} WHERE {by} IN ({})", marks(count))
+            format!("SELECT {columns} FROM {table} WHERE {by} IN ({})", placeholders(count))
         }
-        OltpStatement::HotPoints(count) => format!("SELECT c FROM {table} WHERE id IN ({})", marks(count)),
+        OltpStatement::HotPoints(count) => {
+            format!("SELECT c FROM {table} WHERE id IN ({})", placeholders(count))
+        }
         OltpStatement::Range(Fetch { columns, by }, _) => {
             format!("SELECT {columns} FROM {table} WHERE {by} BETWEEN ? AND ?")
         }
         OltpStatement::Scan => format!("SELECT * FROM {table} WHERE LENGTH(c) < 0"),
-        OltpStatement::ListUpdate(count) => format!("UPDATE {table} SET c=? WHERE id IN ({})", marks(count)),
+        OltpStatement::ListUpdate(count) => {
+            format!("UPDATE {table} SET c=? WHERE id IN ({})", placeholders(count))
+        }
         OltpStatement::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
         OltpStatement::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
         OltpStatement::Delete => format!("DELETE FROM {table} WHERE id=?"),
@@ -142,8 +146,8 @@ pub(crate) fn statement(
     }
 }
 
-/// Returns a list of `count` parameters.
-fn marks(count: u32) -> String {
+/// Returns a list of `count` placeholders.
+fn placeholders(count: u32) -> String {
     vec!["?"; count as usize].join(", ")
 }
 
@@ -231,9 +235,9 @@ pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String 
     }
 }
 
-/// Returns the statement that makes the sequence of `table` continue after `greatest`.
-pub(crate) fn restart_ids(table: &str, greatest: u64) -> String {
-    format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", greatest + 1)
+/// Returns the statement that makes the sequence of `table` continue after `highest`.
+pub(crate) fn restart_ids(table: &str, highest: u64) -> String {
+    format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", highest + 1)
 }
 
 /// Returns the query for everything that verification compares.

@@ -215,8 +215,8 @@ impl TestTask {
         Ok(())
     }
 
-    /// Rolls back. The result is whether the connection is still there. The result is
-    /// true for a refused ROLLBACK too, because the next statement then shows the session's state.
+    /// Rolls back, and returns whether the connection still exists. The result is true for a
+    /// refused ROLLBACK too, because the next statement then shows the session's state.
     async fn has_rolled_back(&mut self) -> bool {
         let began = Instant::now();
         match self.connection.query(b"ROLLBACK").await {

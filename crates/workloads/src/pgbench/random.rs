@@ -174,12 +174,12 @@ impl Xoroshiro {
         value
     }
 
-    /// Returns a number from 0 to `greatest`.
-    fn below(&mut self, greatest: u64) -> u64 {
-        let shift = 63 - greatest.max(1).ilog2();
+    /// Returns a number from 0 to `highest`.
+    fn below(&mut self, highest: u64) -> u64 {
+        let shift = 63 - highest.max(1).ilog2();
         loop {
             let value = self.next() >> shift;
-            if value <= greatest {
+            if value <= highest {
                 return value;
             }
         }

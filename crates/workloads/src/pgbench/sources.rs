@@ -106,8 +106,9 @@ pub(crate) fn names_of(files: &[String]) -> Vec<String> {
     for file in files {
         let given = weighted(file).map_or(file.as_str(), |(given, _)| given);
         let stem = Path::new(given).file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
-        let is_plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_');
-        let plain: String = stem.chars().map(|sign| if is_plain(sign) { sign } else { '_' }).collect();
+        let is_plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+        let plain: String =
+            stem.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
         let again =
             names.iter().filter(|own| **own == plain || own.starts_with(&format!("{plain}-"))).count();
         names.push(if again == 0 { plain } else { format!("{plain}-{}", again + 1) });

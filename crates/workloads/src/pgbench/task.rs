@@ -26,7 +26,7 @@ const REFUSED_COPY: &str = "copy";
 struct ConnectionCommand {
     /// The name under which its times are counted.
     name: &'static str,
-    /// The text. Variables are parameter marks in it.
+    /// The text, with a placeholder for each variable.
     text: String,
     params: Vec<Param>,
     prepared: Option<Statement>,
@@ -413,7 +413,7 @@ fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
     }
 }
 
-/// Gives variables the values of columns, as `\gset` and `\aset` ask.
+/// Gives variables the values of columns, for `\gset` and `\aset`.
 fn keep_rows(keep: &Keep, results: &[dbdyno_db::Rows], variables: &mut Variables) -> Result<(), Failure> {
     let first = if keep.all { 0 } else { results.len().saturating_sub(1) };
     if results.is_empty() && !keep.all {

@@ -333,7 +333,7 @@ impl ScriptHost {
 
 /// Returns whether a script uses the table of globals directly.
 fn names_globals(text: &str) -> bool {
-    let mut words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+    let mut words = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
     words.any(|word| matches!(word, "_G" | "getfenv" | "setfenv"))
 }
 

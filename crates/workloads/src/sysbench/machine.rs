@@ -27,7 +27,7 @@ const GARBAGE_PERCENT: i32 = 130;
 
 /// How long an event tries to open a lost connection again, where the plan ignores lost
 /// connections.
-const REOPENING: Duration = Duration::from_secs(1);
+const REOPEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Kinds of statements, by their index.
 pub(crate) const KINDS: [&str; 7] = ["read", "write", "other", "connect", "script", "reconnect", "unchanged"];
@@ -401,7 +401,7 @@ impl Machine {
                 link.statements.clear();
                 link.connection.leave().await;
                 // An event whose connection is still gone begins again, and is counted each time.
-                while link.connection.open().await.is_err() && began.elapsed() < REOPENING {
+                while link.connection.open().await.is_err() && began.elapsed() < REOPEN_TIMEOUT {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 self.push(RECONNECT, began, 0);
@@ -451,8 +451,8 @@ fn reads(sql: &str) -> bool {
         "select", "show", "with", "values", "table", "explain", "describe", "desc", "analyze", "check",
         "call", "execute", "fetch", "pragma",
     ];
-    let text = sql.trim_start_matches(|sign: char| sign.is_whitespace() || sign == '(');
-    let end = text.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(text.len());
+    let text = sql.trim_start_matches(|character: char| character.is_whitespace() || character == '(');
+    let end = text.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(text.len());
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word)) || is_within(sql, b"returning")
 }
 
@@ -460,7 +460,7 @@ fn reads(sql: &str) -> bool {
 fn changes(sql: &str) -> bool {
     const WORDS: [&str; 4] = ["insert", "update", "delete", "replace"];
     let text = sql.trim_start();
-    let end = text.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(text.len());
+    let end = text.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(text.len());
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
 }
 

@@ -219,7 +219,7 @@ impl Workload for Sysbench {
         }
         // Only a server that is not dbdyno's own can hold tables of an earlier run.
         if index == 0 && self.steps[0].loads && !self.setup.context.owned {
-            works.extend(self.apart("cleanup").await?);
+            works.extend(self.run_once("cleanup").await?);
         }
         if matches!(self.steps[index].kind, Act::Run { .. }) {
             let SysbenchSetup { options, context, .. } = &*self.setup;
@@ -321,12 +321,12 @@ impl Sysbench {
     }
 
     pub async fn help(&mut self) -> Result<()> {
-        self.apart("help").await.map(|_| ())
+        self.run_once("help").await.map(|_| ())
     }
 
     /// Runs a command once, outside of any step, if the script has it. The command is `cleanup`,
     /// which removes the tables of an earlier run, or `help`.
-    async fn apart(&mut self, command: &str) -> Result<Option<Work>> {
+    async fn run_once(&mut self, command: &str) -> Result<Option<Work>> {
         let Ok(offers) = self.setup.look() else { return Ok(None) };
         if !offers.commands.contains_key(command) {
             return Ok(None);

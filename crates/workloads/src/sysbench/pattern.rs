@@ -128,7 +128,7 @@ impl Matcher<'_> {
                     Some(end) => p = end,
                     None => return Ok(None),
                 },
-                Some(&ESCAPE) if next.is_some_and(|sign| sign.is_ascii_digit()) => {
+                Some(&ESCAPE) if next.is_some_and(|character| character.is_ascii_digit()) => {
                     match self.repeated(s, next.unwrap_or(b'0'))? {
                         Some(end) => (s, p) = (end, p + 2),
                         None => return Ok(None),
@@ -240,13 +240,13 @@ impl Matcher<'_> {
         let mut depth = 1;
         for at in s + 1..self.text.len() {
             self.step()?;
-            let sign = self.text[at];
-            if sign == close {
+            let character = self.text[at];
+            if character == close {
                 depth -= 1;
                 if depth == 0 {
                     return Ok(Some(at + 1));
                 }
-            } else if sign == open {
+            } else if character == open {
                 depth += 1;
             }
         }
@@ -278,8 +278,8 @@ impl Matcher<'_> {
                 }
                 // The first character belongs to the set, even if it is a bracket.
                 loop {
-                    let sign = *self.pattern.get(at).ok_or_else(missing)?;
-                    at += if sign == ESCAPE { 2 } else { 1 };
+                    let character = *self.pattern.get(at).ok_or_else(missing)?;
+                    at += if character == ESCAPE { 2 } else { 1 };
                     if *self.pattern.get(at).ok_or_else(missing)? == b']' {
                         return Ok(at + 1);
                     }
@@ -305,13 +305,13 @@ impl Matcher<'_> {
         let is_negated = self.pattern.get(p + 1) == Some(&b'^');
         let mut at = p + 1 + usize::from(is_negated);
         while at < end {
-            let sign = self.pattern[at];
-            let (is_in, length) = if sign == ESCAPE {
+            let character = self.pattern[at];
+            let (is_in, length) = if character == ESCAPE {
                 (is_of_class(byte, self.pattern[at + 1]), 2)
             } else if self.pattern[at + 1] == b'-' && at + 2 < end {
-                ((sign..=self.pattern[at + 2]).contains(&byte), 3)
+                ((character..=self.pattern[at + 2]).contains(&byte), 3)
             } else {
-                (sign == byte, 1)
+                (character == byte, 1)
             };
             if is_in {
                 return !is_negated;
@@ -430,7 +430,7 @@ mod tests {
         for case in 0..5_000 {
             let text = drawn(&draws, 3 * case, case % 13, &SIGNS);
             let pattern = drawn(&draws, 3 * case + 1, 1 + case % 7, &PARTS);
-            // The library searches for a text without special signs directly.
+            // The library searches directly for a text without special characters.
             if !pattern.contains(['^', '$', '*', '+', '?', '.', '(', '[', '%', '-']) {
                 continue;
             }

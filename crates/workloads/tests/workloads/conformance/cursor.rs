@@ -77,12 +77,12 @@ fn the_highest_id_is_looked_up_before_the_first_and_after_every_100th_point_quer
     let mut tasks = recorded.tasks("qp500");
     tasks.send(1, "delete", 0);
     for number in 0..350 {
-        let greatest = 1000 + i64::try_from(number).unwrap();
-        recorded.journal.answer(MAX, greatest);
+        let highest = 1000 + i64::try_from(number).unwrap();
+        recorded.journal.answer(MAX, highest);
         let requests = tasks.send(1, "query", number);
         let looked_up = requests[0] == Request::Rows(MAX.to_owned());
         assert_eq!(looked_up, number % 100 == 0, "query {number}");
-        let known = greatest - i64::try_from(number % 100).unwrap();
+        let known = highest - i64::try_from(number % 100).unwrap();
         assert!(ids(&requests).iter().all(|id| (950..known).contains(id)), "{requests:?}");
     }
 }

@@ -130,8 +130,8 @@ fn ids_and_k_of_every_statement_begin_at_the_first_id_of_the_plan() {
                 near.operations(step, 0, 2).concat().into_iter().zip(far.operations(step, 0, 2).concat());
             for (near, far) in pairs {
                 let (one, other) = (without_texts(&near), without_texts(&far));
-                // Numbers that belong to the statement itself do not move: `k=k+1`, `LENGTH(c) <
-                // 0`, and the 0 for which the server gives an id.
+                // Numbers that belong to the statement itself do not move: those in `k=k+1` and in
+                // `LENGTH(c) < 0`, and the 0 for which the server gives an id.
                 let fixed = usize::from(one.contains("k+1") || one.contains("LENGTH") || one.contains("(0,"));
                 let moved: Vec<i64> = numbers(&other)
                     .into_iter()

@@ -12,10 +12,10 @@ use crate::desk::{Desk, text};
 /// Returns the statement in lower case without blanks, and with each run of digits as `#`.
 fn shape(sql: &str) -> String {
     let mut out = String::new();
-    for sign in sql.chars() {
-        let sign = if sign.is_ascii_digit() { '#' } else { sign };
-        if !(sign == '#' && out.ends_with('#')) {
-            out.push(sign);
+    for character in sql.chars() {
+        let character = if character.is_ascii_digit() { '#' } else { character };
+        if !(character == '#' && out.ends_with('#')) {
+            out.push(character);
         }
     }
     out.replace("#-#-#-#-#-#-#-#-#-#", "C").replace("#-#-#-#-#", "PAD").replace(' ', "").to_lowercase()
