@@ -98,7 +98,7 @@ impl SysbenchSetup {
     }
 
     /// Inspects the script once, with another set-up, and keeps the answer in this one.
-    fn look(&self) -> &Result<Offers, String> {
+    fn inspected(&self) -> &Result<Offers, String> {
         self.offers.get_or_init(|| {
             let own = Self::new(&self.options, self.context.clone());
             Offers::of(&own, "run").map_err(|(_, problem)| problem)
@@ -106,11 +106,11 @@ impl SysbenchSetup {
     }
 
     pub(crate) fn script(&self) -> Option<&SysbenchScript> {
-        self.look().as_ref().ok().map(|offers| &offers.script)
+        self.inspected().as_ref().ok().map(|offers| &offers.script)
     }
 
     fn is_parallel(&self, command: &str) -> bool {
-        self.look().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
+        self.inspected().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
     }
 
     /// Returns the error about a mistake in the script, or about a failed call of the script.
@@ -162,7 +162,7 @@ impl Sysbench {
 
     /// Returns the script's files with their texts, for the record.
     fn sources(&self) -> Result<Work> {
-        let offers = self.setup.look();
+        let offers = self.setup.inspected();
         let offers = offers.as_ref().map_err(|problem| self.setup.failed(problem.clone()))?;
         let files = offers.script.files().into_iter();
         let texts = files.map(|(path, text)| (path.display().to_string(), json!(&*text)));
@@ -292,11 +292,11 @@ impl Sysbench {
     }
 
     pub fn own_options(&self) -> Vec<OwnOption> {
-        self.setup.look().as_ref().map_or_else(|_| Vec::new(), |offers| offers.options.clone())
+        self.setup.inspected().as_ref().map_or_else(|_| Vec::new(), |offers| offers.options.clone())
     }
 
     pub fn has_help(&self) -> bool {
-        self.setup.look().as_ref().is_ok_and(|offers| offers.commands.contains_key("help"))
+        self.setup.inspected().as_ref().is_ok_and(|offers| offers.commands.contains_key("help"))
     }
 
     pub fn take_printed(&self) -> String {
@@ -327,7 +327,7 @@ impl Sysbench {
     /// Runs a command once, outside of any step, if the script has it. The command is `cleanup`,
     /// which removes the tables of an earlier run, or `help`.
     async fn run_once(&mut self, command: &str) -> Result<Option<Work>> {
-        let Ok(offers) = self.setup.look() else { return Ok(None) };
+        let Ok(offers) = self.setup.inspected() else { return Ok(None) };
         if !offers.commands.contains_key(command) {
             return Ok(None);
         }
