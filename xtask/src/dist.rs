@@ -160,8 +160,8 @@ impl Arch {
         let mut command =
             cargo(&["build", "--locked", "--profile", "dist", "--package", "dbdyno", "--features", "full"]);
         let variable = triple.replace('-', "_");
-        // The binary includes glibc, so it runs on any Linux, whatever libraries that has. It has a
-        // fixed address, so it needs no relocations.
+        // The binary includes glibc, so it runs on any Linux, whatever libraries are installed. It
+        // has a fixed address, so it needs no relocations.
         let flags = "-C target-feature=+crt-static -C relocation-model=static";
         command.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), flags);
         command.env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), self.tool("gcc"));

@@ -1,6 +1,6 @@
 //! `cargo xtask reports` runs the plans that follow published reports in their small size, and
-//! writes docs/reports. There it writes a page and the findings of each report, and the table of
-//! which findings were seen again.
+//! writes docs/reports: a page and the findings of each report, and a table that says which
+//! findings were seen again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,7 +77,8 @@ fn folder() -> PathBuf {
     workspace::root().join("docs/reports")
 }
 
-/// Returns the plans that are asked for, otherwise all whose text names published figures.
+/// Returns the plans in `asked`. If it is empty, returns all plans whose text names published
+/// figures.
 fn names(asked: &[String]) -> Result<Vec<String>> {
     if !asked.is_empty() {
         return Ok(asked.iter().map(|name| name.trim_start_matches('@').to_owned()).collect());

@@ -64,7 +64,8 @@ pub(crate) fn run(args: &ServersArgs) -> Result<()> {
     get(&entries)
 }
 
-/// Returns the servers that the tests need: those of the first part, or all.
+/// Returns the servers that the tests need: those of [`FIRST`], and with `all` those of [`REST`]
+/// too.
 pub(crate) fn for_tests(all: bool) -> Result<Vec<Entry>> {
     let rest = if all { REST.as_slice() } else { &[] };
     Ok(FIRST.iter().chain(rest).map(|name| fetch::by_name(name)).collect::<Result<_, _>>()?)

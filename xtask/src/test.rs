@@ -1,5 +1,5 @@
-//! `cargo xtask test` checks stage by stage what must hold before a change lands. With `--all` it
-//! also runs everything else that the tests can show.
+//! `cargo xtask test` runs the checks that must pass before a change lands, stage by stage. With
+//! `--all` it also runs the tests that are ignored by default.
 //!
 //! Common tools that check the repository are run in one pinned version each, because their rules and
 //! options change between versions. A missing tool is installed in the cache.
@@ -31,7 +31,7 @@ pub(crate) struct TestArgs {
     stages: Vec<String>,
 }
 
-/// One thing that must hold.
+/// One check that must pass.
 #[derive(Clone, Copy)]
 struct Stage {
     name: &'static str,
@@ -87,9 +87,9 @@ const WAITING: &str = "dbdyno";
 /// tests wait too.
 const WAITING_THREADS: (usize, usize) = (4, 2);
 
-/// Highest number of failed tests that are tried again, because they may have failed due to what
-/// ran beside them. More failures have a cause of their own.
-const BY_CHANCE: usize = 3;
+/// Highest number of failed tests that are tried again, because they may have failed because of the
+/// tests that ran beside them. More failures have a cause of their own.
+const MAX_RETRIED: usize = 3;
 
 pub(crate) fn run(args: &TestArgs) -> Result<bool> {
     let begun = Instant::now();
@@ -161,7 +161,7 @@ fn ignored_tests(only_alone: &mut Vec<String>) -> Result<()> {
     others.and(alone)
 }
 
-/// Runs all test programs one after the other, with these words for each. A test that fails runs
+/// Runs all test programs one after the other, with these arguments. A test that fails runs
 /// again alone, because beside others it may have waited longer than it can. A test that fails
 /// again is a failure. The names of the others are added to `only_alone`.
 fn tests(words: &[&str], only_alone: &mut Vec<String>) -> Result<()> {
@@ -179,7 +179,7 @@ fn tests(words: &[&str], only_alone: &mut Vec<String>) -> Result<()> {
             if failed.is_empty() {
                 return Ok(());
             }
-            if failed.len() > BY_CHANCE {
+            if failed.len() > MAX_RETRIED {
                 bail!("failed: {}", failed.join(", "));
             }
             let again = ["--include-ignored", "--exact"].into_iter().chain(failed.iter().map(String::as_str));
@@ -330,7 +330,7 @@ mod tests_of_runner {
     use super::*;
 
     #[test]
-    fn the_tests_that_failed_are_those_of_the_list_at_the_end() {
+    fn the_failed_tests_are_read_from_the_list_at_the_end() {
         let output = "..\nfailures:\n\n---- a::b stdout ----\nfailures: none\n\nfailures:\n    a::b\n    c\n\ntest \
                       result: FAILED. 1 passed; 2 failed\n\nrunning 1 test\n.\ntest result: ok. 1 passed\n";
         assert_eq!(failed_names(output), ["a::b", "c"]);
@@ -340,7 +340,7 @@ mod tests_of_runner {
     }
 
     #[test]
-    fn the_program_that_gets_more_threads_is_there_and_so_is_each_stage_of_the_help() {
+    fn the_program_that_gets_more_threads_exists_and_the_help_lists_each_stage() {
         assert!(programs().unwrap().iter().any(|name| name == WAITING));
         let help = help();
         assert!(STAGES.iter().all(|stage| help.contains(stage.job)), "{help}");

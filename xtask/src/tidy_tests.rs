@@ -58,7 +58,8 @@ fn names_product<'a>(path: &str, text: &'a str) -> Option<&'a str> {
     product.lines().find(|line| {
         let code = line.trim_start();
         let was_test = std::mem::replace(&mut is_test, code.starts_with("#[cfg(test)]"));
-        let mut words = code.split(|sign: char| !sign.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
+        let mut words =
+            code.split(|character: char| !character.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
         let is_module = code.trim_start_matches("pub ").trim_start_matches("pub(crate) ").starts_with("mod ");
         !is_module && !was_test && !code.starts_with("//") && words.any(|word| names.contains(&word))
     })

@@ -70,8 +70,8 @@ pub(crate) fn schema_problem<T: JsonSchema + Values>(options: &T) -> Option<Mist
     Some((key, message))
 }
 
-/// Returns the first mistake in a table with this schema whose keys begin with `prefix`: the key, and
-/// what to write.
+/// Returns the first mistake in a table with this schema whose keys begin with `prefix`: the key,
+/// and a message that says what to write.
 fn table_problem(
     schema: &Value,
     values: &Map<String, Value>,
@@ -88,8 +88,8 @@ fn table_problem(
     })
 }
 
-/// Returns the schema behind a reference. Where there are several schemas, it is the one that fits
-/// the type of `value`.
+/// Returns the schema to which a reference leads. Where there are several schemas, it is the one
+/// that fits the type of `value`.
 fn schema_of<'a>(schema: &'a Value, value: &Value, tables: &'a Value) -> &'a Value {
     if let Some(table) = schema["$ref"].as_str().and_then(|table| table.strip_prefix("#/$defs/")) {
         return schema_of(&tables[table], value, tables);
@@ -167,7 +167,7 @@ fn plain(number: &Number) -> String {
     }
 }
 
-/// Returns what the time in `text` must be, or `None` where it is right or `text` is no time. A
+/// Returns what the time in `text` must be, or `None` where it is right or `text` is not a time. A
 /// step that is shorter than a second has too little to count. Records are cut at whole seconds, so
 /// a warm-up that ends between two would be counted in part.
 fn time_problem(schema: &Value, text: &str) -> Option<String> {
@@ -180,7 +180,7 @@ fn time_problem(schema: &Value, text: &str) -> Option<String> {
     (schema[WHOLE_SECONDS] == true && time.0.subsec_nanos() != 0).then(|| "whole seconds".to_owned())
 }
 
-/// Returns the first case whose condition is true: its key, and what to write.
+/// Returns the first case whose condition is true: its key, and a message that says what to write.
 pub(crate) fn first_problem<const N: usize>(cases: [(bool, &'static str, &str); N]) -> Option<Mistake> {
     let (_, key, message) = cases.into_iter().find(|(is_so, ..)| *is_so)?;
     Some((key, message.to_owned()))
@@ -202,7 +202,7 @@ pub(crate) fn table_options_problem(options: &str) -> Option<Mistake> {
 const HELP: &str =
     "a number of connections, a list such as [1, 16, 64], or a range such as \"1..4096\", which doubles";
 
-/// More connections than a server of any product takes.
+/// More connections than any server accepts.
 const MOST_CONNECTIONS: u32 = 65_536;
 
 /// Gives concurrency levels their schema. The options themselves hold them as a list.

@@ -92,7 +92,8 @@ impl<'de> Deserialize<'de> for SettleWait {
 }
 
 impl Settle {
-    /// Returns what `settle` asks for, or its short form `settle_wait`, which means a fixed pause.
+    /// Returns the settings of `settle`, or of its short form `settle_wait`, which means a fixed
+    /// pause.
     pub(crate) fn chosen(settle: Option<&Self>, wait: Option<SettleWait>) -> Self {
         let fixed = |wait| Self { by: SettleBy::Wait, wait, ..Self::default() };
         settle.cloned().unwrap_or_else(|| wait.map_or_else(Self::default, fixed))
@@ -141,8 +142,8 @@ impl Settle {
         }
     }
 
-    /// Returns the forecast's text for this rest. `where_it_is` says between which steps it lies,
-    /// such as `after l.i2`.
+    /// Returns the forecast's text for this rest. `where_it_is` says between which steps the
+    /// rest is, such as `after l.i2`.
     pub(crate) fn detail(&self, where_it_is: &str) -> String {
         match self.by {
             SettleBy::Wait => format!("cleanup and pause {where_it_is}"),
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictory_and_wrong_values_are_refused_with_their_place() {
+    fn contradictory_and_wrong_values_are_refused_with_their_position() {
         insta::assert_snapshot!(error("[workload.oltp]\nsettle = {}\nsettle_wait = \"1s\""), @r#"p.toml:7:15: settle_wait is the short form of settle = { by = "wait", wait = ... }: write one of the two"#);
         insta::assert_snapshot!(error("[workload.dbt3]\nsettle = { redo_share = 0.0 }"), @"p.toml:6:25: settle.redo_share is 0, but must be above 0 and at most 1");
         insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { redo_share = 0.0 }"), @"p.toml:6:25: settle.redo_share is 0, but must be above 0 and at most 1");

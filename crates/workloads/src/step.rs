@@ -14,7 +14,7 @@ use crate::settle::{Settle, SettleAfter};
 use crate::workload::capped;
 use crate::{Context, Philox};
 
-/// A step of a workload: what a plan says about it, and what only the workload knows.
+/// A step of a workload: its outline, which plans use, and its kind, which only the workload uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step<K> {
     pub outline: StepOutline,
@@ -31,10 +31,10 @@ impl<K> Deref for Step<K> {
 
 /// Options from which the steps of a workload are made.
 pub trait StepOptions: WorkloadOptions {
-    /// What only the workload itself knows about a step.
+    /// The part of a step that only the workload itself uses.
     type Kind;
 
-    /// What is ready before the first step, for the forecast.
+    /// What `prepare` makes ready before the first step, as the forecast names it.
     const PREPARED: &'static str = "server and tables";
 
     /// Returns the steps in their order.
@@ -50,8 +50,8 @@ pub trait StepOptions: WorkloadOptions {
 
     fn data_size(&self, size: &Size) -> DataSize;
 
-    /// Returns when the tables are read, which row of `figures.toml` says how long a row takes, and how
-    /// many rows there are. It is `None` where a forecast counts no such time.
+    /// Returns when the tables are read, which row of `figures.toml` says how long a row takes, and
+    /// how many rows there are. The result is `None` where a forecast counts no such time.
     fn checks(&self) -> Option<(Verify, &'static str, u64)> {
         None
     }
@@ -196,7 +196,7 @@ pub(crate) fn stream(name: &str, seed: u64) -> Philox {
     Philox::new(seed, fnv1a(name.as_bytes()))
 }
 
-/// Returns the hash of Fowler, Noll and Vo, variant 1a, 32 bits.
+/// Returns the 32-bit FNV-1a hash (Fowler, Noll and Vo).
 pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

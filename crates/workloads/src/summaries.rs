@@ -61,14 +61,14 @@ pub(crate) struct StepDescription {
 }
 
 /// Returns what `text`, a workload's `words.toml`, says about a step. It looks for the step's whole
-/// name, then for the part before the first point, then for that part without the number at its
-/// end, and at last for `*`. An entry without parameters takes those of `*`.
+/// name, then for the part before the first dot, then for that part without the number at its
+/// end, and finally for `*`. An entry without parameters takes those of `*`.
 pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
     let mut descriptions: BTreeMap<String, StepDescription> =
         toml::from_str(text).expect("tests read every file of words");
     let for_all_steps = descriptions.remove("*").unwrap_or_default();
     let first_part = step.split('.').next().unwrap_or(step);
-    let names = [step, first_part, first_part.trim_end_matches(|sign: char| sign.is_ascii_digit())];
+    let names = [step, first_part, first_part.trim_end_matches(|character: char| character.is_ascii_digit())];
     let found = names.iter().find_map(|name| descriptions.remove(*name));
     let mut description = found.unwrap_or_else(|| for_all_steps.clone());
     if description.parameters.is_empty() {

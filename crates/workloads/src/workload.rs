@@ -36,9 +36,9 @@ pub struct Context {
     pub owned: bool,
     /// Seed of the loaded rows. It is the same for every variant and block.
     pub seed: u64,
-    /// Seed of what measured steps of the classic tests and of scripts draw. It is the seed of the
-    /// rows. On tables that stay from cell to cell it differs in each cell, because an UPDATE that
-    /// sends the value of an earlier cell would change nothing.
+    /// Seed of the draws of measured steps, in the classic tests and in scripts. It is the seed of
+    /// the rows, except on tables that stay from cell to cell. There it differs in each cell,
+    /// because an UPDATE that sends the value of an earlier cell would change nothing.
     pub draws: u64,
     /// The device of the data directory. Its traffic must end before a server counts as quiet. It is
     /// `None` where the device cannot be seen.
@@ -67,7 +67,8 @@ pub struct Work {
     pub name: String,
     pub duration: Duration,
     pub details: Map<String, Value>,
-    /// What the plan wants and the database does not have. It becomes a warning of the cell.
+    /// A message about a setting of the plan that the database does not have. It becomes a warning
+    /// of the cell.
     pub warning: Option<String>,
 }
 
@@ -93,11 +94,11 @@ pub struct Explained {
     pub is_executed: bool,
 }
 
-/// What a workload tells about itself and its steps in one cell. It keeps what it must know from
+/// Describes a workload and its steps in one cell. A workload keeps the state that it needs from
 /// step to step, for example which rows exist.
 pub trait Steps {
-    /// Returns what the workload knows about the data now, for example which rows there are.
-    /// [`Steps::restore_state`] takes it over. It is empty where the options say everything.
+    /// Returns the state of the workload, for example which rows exist. [`Steps::restore_state`]
+    /// takes it over. It is empty where the options alone determine the data.
     fn knowledge(&self) -> Value {
         json!({})
     }
@@ -108,12 +109,12 @@ pub trait Steps {
         Ok(())
     }
 
-    /// Returns what step `index` is.
+    /// Returns the specification of step `index`.
     fn spec(&self, index: usize) -> StepSpec;
 
-    /// Returns what [`Workload::tasks`] of step `index` depends on besides options and context.
-    /// Hosts that each run a part of the tasks take it over. It is `None` for a step that one host
-    /// runs alone.
+    /// Returns the state on which [`Workload::tasks`] of step `index` depends besides options and
+    /// context. Hosts that each run a part of the tasks take it over. The result is `None` for a
+    /// step that one host runs alone.
     fn tasks_state(&self, _index: usize) -> Option<Value> {
         None
     }
@@ -171,12 +172,12 @@ pub trait Workload: Steps + Sized + 'static {
     const NAME: &'static str;
     /// What the workload is for, in a sentence.
     const PURPOSE: &'static str;
-    /// What lists say about each step. It is the text of its `words.toml`.
+    /// The text of its `words.toml`, which describes each step for lists.
     const WORDS: &'static str;
     /// Version of the workload. It rises with any change of rows, statements or order, because runs of
     /// different versions are not comparable.
     const VERSION: u32;
-    /// What surrounds the original's steps.
+    /// The original's rest between servers, and how it reaches a server.
     const ORIGINAL: Original;
 
     /// Its table in a plan.
@@ -209,7 +210,7 @@ pub trait Workload: Steps + Sized + 'static {
         None
     }
 
-    /// Brings the database to where step `index` can begin.
+    /// Brings the database into the state in which step `index` can begin.
     fn before_step(
         &mut self,
         index: usize,
@@ -219,7 +220,8 @@ pub trait Workload: Steps + Sized + 'static {
     /// Returns the connections of step `index`.
     fn tasks(&self, index: usize) -> Tasks<Self::ConnectionTask>;
 
-    /// Takes over what step `index` did, and compares the database with what must be there.
+    /// Takes over the results of step `index`, and compares the database with the expected
+    /// contents.
     fn check(
         &mut self,
         index: usize,
@@ -328,7 +330,7 @@ pub trait AnyWorkload: Steps {
         self.outlines().into_iter().filter(|step| step.loads).count()
     }
 
-    /// Brings the database to where step `index` can begin.
+    /// Brings the database into the state in which step `index` can begin.
     fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
 
     /// Runs step `index` on its tasks.

@@ -75,7 +75,7 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![hosts::servers(&titles), version])
 }
 
-/// Adds one round of a test: what the client does to a server's CPU time, and to the server's ratio
+/// Adds one round of a test: the client's effect on a server's CPU time, and on the server's ratio
 /// to the base.
 fn compare(table: &mut Table, test: &str, hosts: &[Host], samples: &[[Sample; CLIENTS.len()]]) {
     for (host, of_server) in hosts.iter().zip(samples) {

@@ -222,17 +222,17 @@ pub(super) fn servers(titles: &[String]) -> String {
 
 /// Returns the numbers of the CPUs that this process may use. In a container or a cpuset they need
 /// not begin with 0.
-fn ours() -> Vec<u32> {
+fn allowed_cpus() -> Vec<u32> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     let numbers = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
-    let ours: Vec<u32> = numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect();
-    if ours.is_empty() { vec![0] } else { ours }
+    let cpus: Vec<u32> = numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect();
+    if cpus.is_empty() { vec![0] } else { cpus }
 }
 
 /// Returns the CPUs of the server and of the client, half of them each. Both are `None` when there
 /// is only one CPU.
 pub(super) fn halves() -> (Option<Vec<u32>>, Option<Vec<u32>>) {
-    split(&ours())
+    split(&allowed_cpus())
 }
 
 fn split(cpus: &[u32]) -> (Option<Vec<u32>>, Option<Vec<u32>>) {
@@ -244,7 +244,7 @@ fn split(cpus: &[u32]) -> (Option<Vec<u32>>, Option<Vec<u32>>) {
 
 /// Writes `2,3` as `taskset` and plans read it. `None` stands for all CPUs.
 pub(super) fn cpu_list(cpus: Option<&[u32]>) -> String {
-    let all = ours();
+    let all = allowed_cpus();
     cpus.unwrap_or(&all).iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
@@ -281,8 +281,9 @@ pub(super) fn ended(client: &Command) -> Result<Ended> {
     });
     let mut peak_bytes = f64::NAN;
     let status = loop {
-        // The kernel keeps the highest value itself, so only what comes after the last reading is
-        // missed. A process that has ended has no memory and no `VmHWM`, so the last value is kept.
+        // The kernel keeps the highest value itself, so only a higher value after the last reading
+        // is missed. A process that has ended has no memory and no `VmHWM`, so the last value is
+        // kept.
         peak_bytes = resident_peak(child.id()).unwrap_or(peak_bytes);
         match child.try_wait()? {
             Some(status) => break status,
@@ -323,7 +324,7 @@ impl Ended {
         Some(at(end)?.checked_duration_since(at(begin)?)?.as_secs_f64())
     }
 
-    /// Returns the transactions and their rate, as sysbench or pgbench reports them.
+    /// Returns the number of transactions and their rate, as sysbench or pgbench reports them.
     pub(super) fn transactions(&self) -> Result<(f64, f64)> {
         let text = self.text();
         transactions(&text).with_context(|| format!("no transactions in: {text}"))

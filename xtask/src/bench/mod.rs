@@ -1,6 +1,6 @@
 //! `cargo xtask bench` measures what the load client costs and whether its figures are true,
-//! against the project's targets. A [`Table`] has what a bench found: dbdyno's figures next to what each
-//! is compared with, round by round.
+//! against the project's targets. A [`Table`] has the results of a bench round by round: dbdyno's
+//! figures, each next to the figure that it is compared with.
 
 mod client_effect;
 mod connections;
@@ -245,8 +245,8 @@ struct Row {
     case: String,
     figure: String,
     bound: Bound,
-    /// dbdyno's figures, each with the figure that it is compared with. That one is NaN if there is
-    /// none.
+    /// dbdyno's figures, each with the figure that it is compared with. The second is NaN if
+    /// there is none.
     pairs: Vec<[f64; 2]>,
 }
 
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_has_places_for_its_table_and_facts_and_keeps_the_rest() {
+    fn every_page_has_markers_for_its_table_and_facts_and_keeps_the_rest() {
         for bench in ALL {
             let page = std::fs::read_to_string(page(bench)).unwrap();
             for part in parts(bench) {

@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::{Bound, Setting, Table, hosts, median};
 use crate::workspace;
 
-/// A figure's place in the report and in the server's statistics, and its probability (`None` for
-/// the mean).
+/// Figures of times: the title, the key in the report, the key in the server's statistics, and the
+/// probability (`None` for the mean).
 const TIMES: [(&str, &str, &str, Option<f64>); 6] = [
     ("mean", "mean_us", "mean_us", None),
     ("p50", "p50_us", "p50_us", Some(0.5)),
@@ -305,8 +305,8 @@ impl Answer {
         hosts::number(&self.server, pointer).context("the known-answer server's account")
     }
 
-    /// Returns the 99th percentile in µs of the time by which the load engine was late to send what
-    /// a free connection had to send.
+    /// Returns the 99th percentile, in µs, of the delay with which the load engine sent an
+    /// operation for which a connection was free.
     fn lag_p99_us(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;
         let lags = self.record.histograms.iter().filter(|span| {
@@ -382,7 +382,7 @@ impl KnownAnswer {
         self.folder.path().join(name)
     }
 
-    /// Stops the server, and returns its report on what it did.
+    /// Stops the server, and returns its statistics.
     fn stop(mut self) -> Result<Value> {
         kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM)?;
         let status = self.child.wait()?;

@@ -199,9 +199,9 @@ fn statement_second(clock: Clock, rows_before: u64) -> i64 {
     }
 }
 
-/// Keys that set-ups of the original vary too, so that no value of them is a deviation.
+/// Keys that set-ups of the original vary too, so none of their values is a deviation.
 const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_time", "rates"];
-/// Keys whose values rows of `deviations.toml` report, or whose default is not the original's.
+/// Keys that a row of `deviations.toml` reports, or whose default is not the original's.
 const REPORTED: [&str; 11] = [
     "create_table_options",
     "deletes",
@@ -220,13 +220,13 @@ pub(crate) fn deviations(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
     let seconds = |wait: PlanDuration| format!("{} s", wait.0.as_secs_f64());
     let values = with_rest(options.values(), &options.settling(), seconds);
     let mut list = of_rows(include_str!("deviations.toml"), &values);
-    list.extend(of_profile(options));
+    list.extend(changed_defaults(options));
     list
 }
 
-/// Returns a deviation for each key whose default is the original's value and whose value in the
-/// plan is another one.
-fn of_profile(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
+/// Returns a deviation for each key that has another value in the plan than by default, where the
+/// default is the original's value.
+fn changed_defaults(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
     let [here, original] = [options, &InsertBenchmarkOptions::default()].map(values);
     let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !REPORTED.contains(&key.as_str());
     let all = here.iter().filter(|(key, _)| is_profile(key));

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_do_not_depend_on_what_was_drawn_before() {
+    fn rows_do_not_depend_on_earlier_draws() {
         let source = InsertRowSource::new(&InsertBenchmarkOptions::default(), 4, 2, 3);
         let first = (source.numbers(7, 49), data(&source, 7, 49));
         for number in 0..10 {

@@ -156,7 +156,7 @@ pub(crate) fn sums(table: &str) -> String {
 
 /// Returns the queries of the step and its DELETE, on the first client's table. A range query
 /// begins in the middle of the values that it draws from. A point query has ids from the middle of
-/// those that the table holds now. The DELETE begins with the lowest of them.
+/// those that the table holds now. The DELETE begins with the lowest id.
 pub(crate) fn explained(step: &ClientPart, setup: &InsertSetup, history: &History) -> Vec<Explained> {
     const CLIENT: u32 = 1;
     let (table, options) = (InsertSetup::table(CLIENT), &setup.options);

@@ -289,8 +289,8 @@ fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &Insert
     }
 }
 
-/// Returns the bytes of a row's values: an id and a time of 8 bytes each, four numbers of 4, and the
-/// mean length of `data`.
+/// Returns the bytes of a row's values: an id and a time of 8 bytes each, four numbers of 4 bytes
+/// each, and the mean length of `data`.
 fn row_bytes(options: &InsertBenchmarkOptions) -> f64 {
     const NUMBERS: f64 = 32.0;
     NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0

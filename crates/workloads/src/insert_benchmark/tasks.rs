@@ -28,8 +28,8 @@ pub(crate) struct Client {
     pub(crate) number: u32,
     /// Index of the step.
     pub(crate) step: usize,
-    /// Rows that earlier steps planned to insert for this client, whatever became of them. The time
-    /// in a row can depend on this number.
+    /// Rows that earlier steps planned to insert for this client, whether or not the INSERTs
+    /// succeeded. The time in a row can depend on this number.
     pub(crate) rows_before: u64,
     pub(crate) rows_in_table: u64,
     pub(crate) rows_per_commit: u32,
@@ -165,7 +165,7 @@ pub(crate) struct InsertBuilder {
     rows_before: u64,
     rows_per_commit: u32,
     clock: crate::insert_benchmark::options::Clock,
-    /// The second that `row_head` holds. Most statements have the same one as the statement before.
+    /// The second that `row_head` holds. Most statements have the same second as the previous one.
     second: i64,
     /// The beginning of a row, `('YYYY-MM-DD HH:MM:SS',`.
     row_head: [u8; 23],
@@ -271,7 +271,7 @@ impl DeleteTask {
 impl ConnectionTask for DeleteTask {
     async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
-        // After a lost connection it is unknown how far the last delete came.
+        // After a lost connection, it is unknown whether the last delete took effect.
         self.cursor.look_up_next();
         if self.client.setup.prepared.writes {
             let [head, middle, tail] = &self.parts;
@@ -420,7 +420,7 @@ pub struct PointTask {
     client: Client,
     draws: PointDraws,
     cursor: Arc<AtomicI64>,
-    greatest: i64,
+    highest_id: i64,
     /// Whether the prepared statement declares its ids wider than `int`, because 32 bits no longer
     /// hold them.
     wide: bool,
@@ -438,7 +438,7 @@ impl PointTask {
             client: client.clone(),
             draws: PointDraws::new(client, connection),
             cursor,
-            greatest: 0,
+            highest_id: 0,
             wide: false,
             prefix: sql::point_prefix(&client.table()),
             statement: None,
@@ -470,14 +470,14 @@ impl ConnectionTask for PointTask {
     async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
         if number.is_multiple_of(u64::from(self.client.setup.options.max_id_every.max(1))) {
             let sql = sql::extreme(&self.client.table(), "max");
-            self.greatest = self.connection.lookup("max_id", &sql, notes).await?.unwrap_or(0);
-            let wide = i32::try_from(self.greatest).is_err();
+            self.highest_id = self.connection.lookup("max_id", &sql, notes).await?.unwrap_or(0);
+            let wide = i32::try_from(self.highest_id).is_err();
             if self.statement.is_some() && wide && !self.wide {
                 self.wide = true;
                 self.prepare_query().await?;
             }
         }
-        self.draws.at(number, self.cursor.load(Ordering::Acquire), self.greatest, &mut self.ids);
+        self.draws.at(number, self.cursor.load(Ordering::Acquire), self.highest_id, &mut self.ids);
         if self.statement.is_some() {
             self.params.clear();
             self.params.extend(self.ids.iter().map(|&id| Param::Int(id)));

@@ -1,5 +1,5 @@
-//! Compares each table with what its client did to it: the number of rows, the sums of columns, and
-//! the ids.
+//! Checks that each table holds what its client's statements must have left: the number of rows,
+//! the sums of columns, and the ids.
 
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ pub(crate) async fn verify(
     Ok(checks)
 }
 
-/// Compares everything that is certain about the table after what happened to it.
+/// Compares everything about the table that is certain after its history.
 fn parts(setup: &InsertSetup, client: u32, table: &TableHistory, actual: &[i128]) -> Vec<CheckPart> {
     if table.strays {
         let expected = i128::from(table.rows_inserted()) - i128::from(table.deleted);
@@ -153,8 +153,8 @@ mod tests {
         }
     }
 
-    /// Returns how a task of [`CLIENT`] ended that sent all of `step` and whose statements `failed` did
-    /// not succeed.
+    /// Returns the end of a task of [`CLIENT`] that sent all statements of `step`, of which those
+    /// with the numbers `failed` failed.
     fn task(step: &ClientPart, kind: usize, failed: &[u64]) -> TaskEnd {
         let done = step.inserts - failed.len() as u64;
         TaskEnd {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_rows_are_left_out_also_in_the_middle_of_a_statement_and_across_steps() {
+    fn the_oldest_rows_are_left_out_even_in_the_middle_of_a_statement_and_across_steps() {
         let rows = rows_by_text(setup(small()), &[]);
         assert_eq!(rows.len(), 60 + 10 + 40);
         for deleted in [0, 1, 9, 10, 13, 60, 65, 70, 71, 74, 109, 110] {
@@ -316,7 +316,7 @@ mod tests {
         // A deadlock's victim was rolled back and sent again, so its first ids are lost.
         assert_eq!(after(TaskEnd { retries: 1, ..insert.clone() }, delete.clone()).len(), 5);
         assert_eq!(after(task(&steps[3].kind, 0, &[1]), delete.clone()).len(), 5);
-        // The cursor went on over rows that are still there.
+        // The failed DELETE left its rows, but the cursor advanced beyond them.
         assert_eq!(after(insert.clone(), task(&steps[3].kind, 1, &[1])), ["rows"]);
         assert_eq!(after(insert, TaskEnd { rows: delete.rows - 1, ..delete }), ["rows"]);
     }

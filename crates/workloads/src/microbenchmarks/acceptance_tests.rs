@@ -1,5 +1,5 @@
-//! The original's acceptance checks that need no server, under their numbers. Their figures are written
-//! here and not computed.
+//! The original's acceptance checks that need no server. Each test has the number of its check, and
+//! its expected figures are constants that no code of the workload computes.
 
 use crate::microbenchmarks::options::{MicroSequence, MicrobenchmarksOptions};
 use crate::oltp::options::{Distribution, OltpOptions};
@@ -32,7 +32,8 @@ fn with_step<T>(name: &str, use_it: impl FnOnce(&ReadyStep<'_>, &[StatementSlot]
     use_it(&step, &step.places())
 }
 
-/// Returns numbers among the parameters of the first statement that has any, for many operations.
+/// Returns, for each of 2,000 operations, the integer parameters of its only statement or of its
+/// first range.
 fn numbers(name: &str) -> Vec<Vec<i64>> {
     with_step(name, |step, places| {
         let mut operation = OltpOperation::new(places, &step.setup, None);

@@ -75,8 +75,9 @@ impl MicrobenchmarksOptions {
     /// last.
     ///
     /// The original brings it to rest after point-query.warm, and after the last step that writes
-    /// before the reads. Where loaded data are put back later, they must be at rest already, so the
-    /// first rest is after the load. There is no rest after writes that are thrown away.
+    /// before the reads. Where the plan puts the loaded data back later, the first rest is right
+    /// after the load, so that the restored data are at rest as well. There is no rest after writes
+    /// that are thrown away.
     fn rest_between(&self, before: Option<&MicroLevel>, after: Option<&MicroLevel>) -> Rest {
         let Some(after) = after.filter(|_| before.is_none() || !self.data.puts_back_each_step()) else {
             return Rest::Never;
@@ -117,9 +118,9 @@ impl MicrobenchmarksOptions {
     }
 }
 
-/// Returns whether data may be put back, and the server started again, before step `index` of `levels`.
-/// They may not after a step that fills caches for this one, nor between concurrency levels of a step
-/// that reads with caches filled in this way.
+/// Returns whether data may be put back, and the server started again, before step `index` of
+/// `levels`. Neither is allowed after a step that fills caches for this one, nor between
+/// concurrency levels of a step that reads with caches filled in this way.
 fn begins_group(levels: &[MicroLevel], index: usize) -> bool {
     let follows_warm_up = |index: usize| index > 0 && levels[index - 1].step.moment.is_warm_up();
     let first = levels.iter().position(|other| other.place == levels[index].place).unwrap_or(index);
@@ -161,8 +162,8 @@ fn by_part(test: Test) -> Option<&'static str> {
     }
 }
 
-/// Returns the group by kind. These reports count read-only-simple under aggregation, though it has
-/// none.
+/// Returns the group by kind. These reports count read-only-simple under aggregation, although it
+/// aggregates nothing.
 fn by_kind(test: Test) -> &'static str {
     match test.family() {
         QueryFamily::Points => "point",
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_others_are_not_brought_to_rest_before_the_first_step() {
+    fn there_is_no_rest_before_the_first_step_on_existing_tables() {
         let steps = ["delete".to_owned()].to_vec();
         let existing =
             MicrobenchmarksOptions { use_existing: true, steps, ..MicrobenchmarksOptions::default() };

@@ -235,11 +235,12 @@ mod tests {
     use super::*;
     use crate::deviations::rows;
 
-    /// Topics of the classic workload that do not hold here, or have rows of their own here.
+    /// Topics of the classic workload that do not apply to the microbenchmarks, or for which the
+    /// microbenchmarks have their own rows.
     const OTHERS: [&str; 2] = ["k", "query plans"];
 
     #[test]
-    fn what_always_holds_for_the_classic_workload_is_due_to_its_tables_or_a_known_exception() {
+    fn deviations_that_the_classic_workload_always_has_are_due_to_its_tables_or_known() {
         let all = rows(oltp::ROWS, "deviation");
         for always in all.iter().filter(|row| row.always_holds() && !row.topic.is_empty()) {
             let topic = always.topic.as_str();

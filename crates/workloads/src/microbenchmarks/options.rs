@@ -137,7 +137,7 @@ pub struct MicroLevel {
     /// `point-query.pre.c16`.
     pub name: String,
     pub step: MicroStep,
-    /// The step's place in the whole sequence, from 0.
+    /// The step's position in the whole sequence, from 0.
     pub place: usize,
     pub connections: u32,
 }
@@ -208,7 +208,8 @@ impl MicrobenchmarksOptions {
         }
     }
 
-    /// Returns the options with which the classic workload would draw and send what `step` does.
+    /// Returns the options with which the classic workload draws and sends the operations of
+    /// `step`.
     pub fn step_part(&self, step: &MicroStep) -> OltpOptions {
         let base =
             OltpOptions { range_size: step.range, profile: OltpProfile::Sysbench1, ..self.tables_part() };
@@ -344,7 +345,8 @@ fn refill_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     ])
 }
 
-/// Warns about what a plan asks for that will not measure what its names say.
+/// Warns about delete steps that begin on tables that an earlier delete step has already emptied in
+/// part.
 fn warnings(options: &MicrobenchmarksOptions) -> Vec<String> {
     let count = options.levels().iter().filter(|level| level.step.test == MicroTest::Delete).count();
     if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {
@@ -400,7 +402,7 @@ pub(crate) enum QueryFamily {
     Ranges,
     /// They send ten point selects and ranges.
     Transactions,
-    /// They change rows, as this classic test changes them.
+    /// They change rows in the same way as this classic test.
     Writes(OltpTest),
 }
 
@@ -429,13 +431,13 @@ impl MicroTest {
         matches!(self.family(), QueryFamily::Writes(_))
     }
 
-    /// Returns whether a sequence has it with several ranges, so that its step's name must say
-    /// which.
+    /// Returns whether a sequence has the test with several ranges, so that its step's name must
+    /// say which.
     pub(crate) const fn is_named_by_range(self) -> bool {
         matches!(self, Self::RandomPoints | Self::ReadOnly | Self::ReadWrite)
     }
 
-    /// Returns what it does to the contents of tables, given as the classic test that does the same.
+    /// Returns the classic test that changes the contents of tables in the same way.
     pub(crate) const fn effect(self) -> OltpTest {
         match self.family() {
             QueryFamily::Points | QueryFamily::Ranges => OltpTest::PointSelect,
@@ -444,7 +446,7 @@ impl MicroTest {
         }
     }
 
-    /// Returns what an operation is called, what it does, and the label of its rate.
+    /// Returns the name and the class of an operation, and the label of its rate.
     pub(crate) const fn labels(self) -> (&'static str, OperationClass, &'static str) {
         match self {
             Self::Scan => ("scan", OperationClass::Scan, "rows/s"),

@@ -1,5 +1,5 @@
-//! The two sequences of microbenchmarks have names, as plans write them, and steps. A plan chooses
-//! steps by patterns such as `point-query*` and `!scan`.
+//! This module has the two sequences of microbenchmarks: their names in plans, and their steps. A
+//! plan chooses steps by patterns such as `point-query*` and `!scan`.
 
 use std::sync::LazyLock;
 
@@ -38,19 +38,20 @@ impl<'de> Deserialize<'de> for MicroSequence {
         scalar(deserializer, "\"42\" or \"32\"", |given| match given.text() {
             "42" => Ok(Self::FortyTwo),
             "32" => Ok(Self::ThirtyTwo),
-            // The message is the library's, because errors of plans are made from its messages.
+            // The message has serde's wording, because plan errors are made from serde's messages.
             other => Err(format!("unknown variant `{other}`, expected `42` or `32`")),
         })
     }
 }
 
 named! {
-    /// When in a sequence a test runs. The names here are what a step's name has after its test's.
+    /// When in a sequence a test runs. Each text is the suffix that a step's name has after the
+    /// name of its test.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Moment {
         /// Before the steps that write.
         Pre = ".pre",
-        /// After them, or one of them.
+        /// After the steps that write, or as one of them.
         Main = "",
         /// Only to fill caches. The result is in no summary.
         Warm = ".warm",
@@ -118,8 +119,8 @@ impl MicroStep {
         format!("{}{}_range={}", self.test.name(), self.moment.name(), self.range)
     }
 
-    /// Reads a line of a sequence: the published name, then words for what the step does
-    /// differently from most others.
+    /// Reads a line of a sequence: the published name, then words for the properties in which the
+    /// step differs from most others.
     fn read(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let (name, range) = words.next()?.split_once("_range=")?;
@@ -165,10 +166,10 @@ impl MicroSequence {
 
 /// Returns whether `name` fits `pattern`, in which `*` is any text and `?` one character.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
-    // A plan may write `non-index`, as the classic test is named.
+    // A plan may write `non-index`, as in the name of the classic test.
     let pattern = pattern.replace("non-index", "nonindex");
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // `star` remembers where the last star stood, and how much of the name it has taken so far.
+    // `star` has the position of the last star, and how much of the name that star covers so far.
     let (mut at, mut of, mut star) = (0, 0, None);
     while of < name.len() {
         if pattern.get(at) == Some(&'*') {

@@ -79,7 +79,7 @@ impl<'a> ReadyStep<'a> {
         self.options.protocol.prepares(auto)
     }
 
-    /// Returns what ends the part of connection `connection` (from 0) in the step.
+    /// Returns the limit at which connection `connection` (from 0) ends its part of the step.
     fn limit(&self, connection: u32) -> Limit {
         let step = &self.level.step;
         match (self.options.length(step), self.options.operations) {
@@ -92,8 +92,8 @@ impl<'a> ReadyStep<'a> {
         }
     }
 
-    /// Returns the connections of the step. `found_rows` has the rows of each table, where they are not
-    /// `table_size`.
+    /// Returns the connections of the step. `found_rows` has the number of rows in each table,
+    /// where it is not `table_size`.
     pub(crate) fn tasks(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Tasks<AnyTask> {
         let connections = self.level.connections;
         let clients = crate::step::clients(connections, None);
@@ -155,8 +155,8 @@ impl<'a> ReadyStep<'a> {
         map
     }
 
-    /// Returns what the step begins on: `loaded` as long as nothing has written to these tables,
-    /// otherwise `written`.
+    /// Returns the state of the tables when the step begins: `loaded` as long as nothing has
+    /// written to them, otherwise `written`.
     fn table_state(&self) -> &'static str {
         if self.options.data.puts_back_each_step() {
             return "loaded";
@@ -172,7 +172,7 @@ const ROWS_PER_LOOK: u64 = 20_000;
 /// Number of missing rows that one INSERT puts back.
 const ROWS_PER_STATEMENT: usize = 1_000;
 
-/// Inserts the loaded rows that are missing, outside of any measured time. The result has their
+/// Inserts the loaded rows that are missing, outside of any measured time, and returns their
 /// number. Other rows stay as they are.
 pub(crate) async fn refill(setup: &OltpSetup, session: &mut AnySession) -> Result<(u64, Work)> {
     let began = Instant::now();

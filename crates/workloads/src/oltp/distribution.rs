@@ -1,10 +1,10 @@
 //! Draws ids from 1 to N by the original's distributions.
 //!
-//! Two of them are known to go wrong in one version of the original or another. `gaussian` is drawn
-//! here as it is documented. Version 1.1 takes the number of its uniform draws from an option that
-//! is gone, and always draws 1. `special` hits only the upper three quarters of its band in version
-//! 1.0, which uses one random number twice. Versions before 1.0 hit the whole band. Plans may ask
-//! for either.
+//! Two distributions are wrong in some version of the original. dbdyno draws `gaussian` as it is
+//! documented. Version 1.1 takes the number of its uniform draws from an option that no longer
+//! exists, and always draws 1. `special` hits only the upper three quarters of its band in version
+//! 1.0, which uses one random number twice. Versions before 1.0 hit the whole band. A plan can
+//! choose either band.
 
 use crate::oltp::operation::OltpDraws;
 use crate::oltp::options::{Distribution, OltpOptions};
@@ -12,7 +12,7 @@ use crate::oltp::options::{Distribution, OltpOptions};
 /// A distribution over `1..=N`, ready to draw from.
 #[derive(Debug, Clone)]
 pub(crate) struct IdDistribution {
-    greatest: u64,
+    highest: u64,
     shape: Shape,
 }
 
@@ -40,53 +40,53 @@ struct Special {
     span: f64,
     /// The band: where it begins, and how many ids wide it is.
     band: (f64, f64),
-    /// Whether the draw that chose the band also chooses the place in it.
+    /// Whether the draw that chose the band also chooses the position in it.
     reused: bool,
 }
 
 impl IdDistribution {
-    /// Returns the distribution that `options` ask for, over `1..=greatest`.
-    pub(crate) fn new(options: &OltpOptions, greatest: u64) -> Self {
+    /// Returns the distribution that `options` ask for, over `1..=highest`.
+    pub(crate) fn new(options: &OltpOptions, highest: u64) -> Self {
         let iterations = options.special_iterations;
         let shape = match options.distribution {
             Distribution::Uniform => Shape::Uniform,
             Distribution::Special | Distribution::SpecialWhole => {
-                Shape::Special(Special::new(options, greatest))
+                Shape::Special(Special::new(options, highest))
             }
             Distribution::Gaussian => Shape::Gaussian { iterations },
             Distribution::Pareto => {
                 Shape::Pareto { power: options.pareto_h.ln() / (1.0 - options.pareto_h).ln() }
             }
             Distribution::Zipfian => Shape::Zipfian(
-                Zipf::new(greatest, options.zipfian_exponent),
-                options.zipfian_scrambled.then(|| Scramble::new(greatest)),
+                Zipf::new(highest, options.zipfian_exponent),
+                options.zipfian_scrambled.then(|| Scramble::new(highest)),
             ),
         };
-        Self { greatest, shape }
+        Self { highest, shape }
     }
 
     pub(crate) fn draw(&self, draws: &mut OltpDraws) -> u64 {
         let fraction = match &self.shape {
-            Shape::Uniform => return 1 + draws.below(self.greatest),
+            Shape::Uniform => return 1 + draws.below(self.highest),
             Shape::Zipfian(zipf, scramble) => {
                 let rank = zipf.draw(draws);
                 return scramble.map_or(rank, |scramble| scramble.id(rank));
             }
-            Shape::Special(special) => return 1 + (special.draw(draws) as u64).min(self.greatest - 1),
+            Shape::Special(special) => return 1 + (special.draw(draws) as u64).min(self.highest - 1),
             Shape::Gaussian { iterations } => bell(draws, *iterations),
             Shape::Pareto { power } => draws.fraction().powf(*power),
         };
         // Rounding in the product may reach the range's end.
-        1 + ((fraction * self.greatest as f64) as u64).min(self.greatest - 1)
+        1 + ((fraction * self.highest as f64) as u64).min(self.highest - 1)
     }
 }
 
 impl Special {
-    /// Returns the shape for ids up to `greatest`. Version 1.0 measures bell and band by the
+    /// Returns the shape for ids up to `highest`. Version 1.0 measures bell and band by the
     /// distance from the first id to the last, and makes the band one id wider.
-    fn new(options: &OltpOptions, greatest: u64) -> Self {
+    fn new(options: &OltpOptions, highest: u64) -> Self {
         let reused = options.distribution == Distribution::Special;
-        let (span, more) = if reused { ((greatest - 1) as f64, 1.0) } else { (greatest as f64, 0.0) };
+        let (span, more) = if reused { ((highest - 1) as f64, 1.0) } else { (highest as f64, 0.0) };
         let share = f64::from(options.special_percent) / 100.0;
         Self {
             iterations: options.special_iterations,
@@ -97,14 +97,14 @@ impl Special {
         }
     }
 
-    /// Draws a place in `[0, greatest)`.
+    /// Draws a position in `[0, highest)`.
     fn draw(&self, draws: &mut OltpDraws) -> f64 {
         let first = draws.fraction();
         if first < self.outside {
             return self.span * bell(draws, self.iterations);
         }
-        let place = if self.reused { first } else { (first - self.outside) / (1.0 - self.outside) };
-        self.band.0 + place * self.band.1
+        let position = if self.reused { first } else { (first - self.outside) / (1.0 - self.outside) };
+        self.band.0 + position * self.band.1
     }
 }
 
@@ -189,34 +189,34 @@ fn log1p_over(x: f64) -> f64 {
 const ROUND_KEYS: [u64; 4] =
     [0x9E37_79B9_7F4A_7C15, 0x3C6E_F372_FE94_F82A, 0xDAA6_6D2C_7DDF_743F, 0x78DD_E6E5_FD29_F054];
 
-/// A fixed permutation of `1..=greatest`, which gives each rank an id. It is a Feistel network over
+/// A fixed permutation of `1..=highest`, which gives each rank an id. It is a Feistel network over
 /// pairs of halves, repeated until the result is in the range.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scramble {
-    greatest: u64,
+    highest: u64,
     /// Bits of each half of a number that is permuted.
     bits: u32,
 }
 
 impl Scramble {
-    pub(crate) fn new(greatest: u64) -> Self {
-        let bits = (u64::BITS - (greatest - 1).leading_zeros()).div_ceil(2).max(1);
-        Self { greatest, bits }
+    pub(crate) fn new(highest: u64) -> Self {
+        let bits = (u64::BITS - (highest - 1).leading_zeros()).div_ceil(2).max(1);
+        Self { highest, bits }
     }
 
     pub(crate) fn id(&self, rank: u64) -> u64 {
-        let mut place = rank - 1;
+        let mut position = rank - 1;
         loop {
-            place = self.permuted(place);
-            if place < self.greatest {
-                return place + 1;
+            position = self.permuted(position);
+            if position < self.highest {
+                return position + 1;
             }
         }
     }
 
-    fn permuted(&self, place: u64) -> u64 {
+    fn permuted(&self, position: u64) -> u64 {
         let mask = (1 << self.bits) - 1;
-        let (mut left, mut right) = (place >> self.bits, place & mask);
+        let (mut left, mut right) = (position >> self.bits, position & mask);
         for key in ROUND_KEYS {
             (left, right) = (right, left ^ (mixed(right ^ key) & mask));
         }
@@ -224,7 +224,7 @@ impl Scramble {
     }
 }
 
-/// Returns the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// Applies the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014).
 pub(crate) fn mixed(value: u64) -> u64 {
     let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

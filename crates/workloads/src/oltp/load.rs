@@ -1,5 +1,5 @@
-//! Prepares the tables for the first test. It makes them, or finds them as others have left them. A
-//! load divides the rows of all tables over statements and connections.
+//! Prepares the tables for the first test: it creates them, or inspects existing ones. A load
+//! divides the rows of all tables over statements and connections.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -23,7 +23,7 @@ const INSERT_BYTES: usize = 512 << 10;
 const STREAM_BYTES: usize = 4 << 20;
 /// Bytes of a row in an INSERT without its numbers: the two texts, brackets, commas, spaces and
 /// quotes. A streamed row has fewer.
-const AROUND: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
+const ROW_BYTES_WITHOUT_NUMBERS: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
 
 /// How a statement of the load is made and sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl LoadPlan {
         let skips_ids = form == LoadForm::Stream(RowStream::LocalInfile);
         let with_ids = setup.client_ids() || are_shared || options.first_id != 1 || skips_ids;
         let digits = options.last_id().to_string().len();
-        let row = AROUND + digits + if with_ids { digits + ", ".len() } else { 0 };
+        let row = ROW_BYTES_WITHOUT_NUMBERS + digits + if with_ids { digits + ", ".len() } else { 0 };
         let room = match form {
             LoadForm::Text | LoadForm::Prepared => {
                 INSERT_BYTES - sql::load_prefix(&OltpSetup::table(options.tables), with_ids).len()
@@ -230,8 +230,8 @@ pub(crate) fn write_insert(
     out.pop();
 }
 
-/// Makes all tables, empty, and makes sure that the server takes the rows in the way that the plan asks
-/// for.
+/// Creates all tables, without rows. Where the load uses LOAD DATA LOCAL INFILE, a server that
+/// dbdyno owns is first set to allow it.
 pub(crate) async fn make(setup: &OltpSetup, session: &mut AnySession) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {

@@ -1,5 +1,5 @@
 //! Makes one operation of a test: the mix of its statements, their tables and parameters, and the
-//! random numbers that they are drawn from. Each operation uses the buffers of the one before.
+//! random numbers that they are drawn from. Each operation reuses the buffers of the one before.
 
 use std::collections::BTreeSet;
 
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_of_the_digits_holds_each_digit_as_often() {
+    fn every_position_has_each_digit_equally_often() {
         let stream = Philox::new(1, 2);
         let mut counts = [[0_u32; 10]; 16];
         for number in 0..50_000 {

@@ -481,9 +481,9 @@ fn distribution_problem(oltp: &OltpOptions) -> Option<Mistake> {
     first_problem([(is_lost, "zipfian_scrambled", "zipfian_scrambled is for distribution = \"zipfian\"")])
 }
 
-/// Returns the first option of the tables that is out of its range, or that contradicts another. The
-/// result has its key inside `[workload.NAME]`, and what to write. `oltp` may be the part of another
-/// workload that describes its tables.
+/// Returns the first option of the tables that is out of its range, or that contradicts another.
+/// The result is the key inside `[workload.NAME]`, and a message that says what to write. `oltp`
+/// may be the part of another workload that describes its tables.
 pub(crate) fn tables_problem(oltp: &OltpOptions) -> Option<Mistake> {
     table_number_problem(oltp)
         .or_else(|| first_id_problem(oltp))
@@ -515,8 +515,8 @@ fn most_id(oltp: &OltpOptions) -> u64 {
     if oltp.id == IdType::Bigint { MOST_BIG_ID } else { MOST_ID }
 }
 
-/// Checks the last id. It may be too high although `first_id` and `table_size` are each in their
-/// range.
+/// Checks the last id. It may be too high although `first_id` and `table_size` are each within
+/// their range.
 fn first_id_problem(oltp: &OltpOptions) -> Option<Mistake> {
     let (last, most) = (oltp.last_id(), most_id(oltp));
     (last > most).then(|| {

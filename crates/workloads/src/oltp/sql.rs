@@ -73,12 +73,13 @@ impl OltpStatement {
         }
     }
 
-    /// Returns whether it begins or ends a transaction. It then has no parameters and no table.
+    /// Returns whether the statement begins or ends a transaction. Such a statement has no
+    /// parameters and no table.
     pub(crate) fn is_bracket(self) -> bool {
         matches!(self, Self::Begin | Self::Commit)
     }
 
-    /// Returns whether it reads a range of ids that is as wide as the option says.
+    /// Returns whether the statement reads a range of ids that is as wide as `range_size` says.
     pub(crate) fn is_range(self) -> bool {
         matches!(
             self,
@@ -86,7 +87,7 @@ impl OltpStatement {
         )
     }
 
-    /// Returns whether it changes rows.
+    /// Returns whether the statement changes rows.
     pub(crate) fn is_write(self) -> bool {
         match self {
             Self::IndexUpdate | Self::NonIndexUpdate | Self::ListUpdate(_) => true,
@@ -118,22 +119,26 @@ pub(crate) fn statement(
         OltpStatement::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
         OltpStatement::CountRange => format!("SELECT count(c) FROM {table} {from}"),
         OltpStatement::Points(Fetch { columns, by }, count) => {
-            format!("SELECT {columns} FROM {table} WHERE {by} IN ({})", marks(count))
+            format!("SELECT {columns} FROM {table} WHERE {by} IN ({})", placeholders(count))
         }
-        OltpStatement::HotPoints(count) => format!("SELECT c FROM {table} WHERE id IN ({})", marks(count)),
+        OltpStatement::HotPoints(count) => {
+            format!("SELECT c FROM {table} WHERE id IN ({})", placeholders(count))
+        }
         OltpStatement::Range(Fetch { columns, by }, _) => {
             format!("SELECT {columns} FROM {table} WHERE {by} BETWEEN ? AND ?")
         }
         OltpStatement::Scan => format!("SELECT * FROM {table} WHERE LENGTH(c) < 0"),
-        OltpStatement::ListUpdate(count) => format!("UPDATE {table} SET c=? WHERE id IN ({})", marks(count)),
+        OltpStatement::ListUpdate(count) => {
+            format!("UPDATE {table} SET c=? WHERE id IN ({})", placeholders(count))
+        }
         OltpStatement::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
         OltpStatement::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
         OltpStatement::Delete => format!("DELETE FROM {table} WHERE id=?"),
         OltpStatement::Insert | OltpStatement::NewRowWithId => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
         }
-        // Where a counter of the table gives out ids, a 0 asks for the next one. The original
-        // writes it.
+        // Where a counter of the table gives out ids, a 0 asks for the next one. The original sends
+        // a 0 too.
         OltpStatement::NewRow if capabilities.key_source == KeySource::TableCounter => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (0, ?, ?, ?)")
         }
@@ -141,8 +146,8 @@ pub(crate) fn statement(
     }
 }
 
-/// Returns a list of `count` parameters.
-fn marks(count: u32) -> String {
+/// Returns a list of `count` placeholders.
+fn placeholders(count: u32) -> String {
     vec!["?"; count as usize].join(", ")
 }
 
@@ -230,9 +235,9 @@ pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String 
     }
 }
 
-/// Returns the statement that makes the sequence of `table` continue after `greatest`.
-pub(crate) fn restart_ids(table: &str, greatest: u64) -> String {
-    format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", greatest + 1)
+/// Returns the statement that makes the sequence of `table` continue after `highest`.
+pub(crate) fn restart_ids(table: &str, highest: u64) -> String {
+    format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", highest + 1)
 }
 
 /// Returns the query for everything that verification compares.
@@ -305,7 +310,7 @@ pub(crate) fn explained(setup: &OltpSetup, places: &[StatementSlot]) -> Vec<Expl
     found
 }
 
-/// Returns values for the parameters, or `None` for statements that look for nothing.
+/// Returns values for the parameters, or `None` for statements that look up no rows.
 fn values(setup: &OltpSetup, kind: OltpStatement) -> Option<Vec<Param>> {
     let rows = setup.options.table_size.max(1);
     let middle = rows.div_ceil(2);
@@ -406,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_statement_tells_records_what_it_does() {
+    fn the_name_of_a_statement_has_the_class_that_the_statement_has() {
         for kind in KINDS {
             let class = StatementClass::of(kind.name());
             let writes = matches!(class, StatementClass::Write | StatementClass::Delete);
@@ -471,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_replace_the_marks() {
+    fn parameters_replace_the_placeholders() {
         let mut out = b"old".to_vec();
         let params = [Param::Text(b"12-3".to_vec()), Param::Int(-7)];
         Template::new("UPDATE t SET c=? WHERE id=?").write(&params, &mut out);
@@ -497,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transactions_statements_are_explained_once_each_without_brackets_and_inserts() {
+    fn a_transactions_statements_are_explained_once_each_without_begin_commit_and_inserts() {
         let setup = setup_of(OltpOptions { table_size: 1_000, ..OltpOptions::default() });
         let places = places(OltpTest::ReadWrite, &setup.options, false);
         insta::assert_snapshot!(text(&setup, &places), @r"
@@ -527,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_ranges_and_the_old_profile_have_values_for_all_of_their_marks() {
+    fn lists_ranges_and_the_old_profile_have_values_for_all_placeholders() {
         let old =
             OltpOptions { profile: OltpProfile::Sysbench05, table_size: 1_000, ..OltpOptions::default() };
         let old = setup_of(old);

@@ -25,7 +25,7 @@ use crate::settle::{Settle, SettleWait};
 use crate::step::{self, add_run, clients, fnv1a, protocol, step_spec};
 use crate::step::{DataSize, RunLength, Step, StepOptions, checked, load_steps};
 
-/// Returns what ends the part of connection `number` (from 0) in a test.
+/// Returns the limit at which connection `number` (from 0) ends its part of a test.
 pub(crate) fn limit(options: &OltpOptions, number: u32, connections: u32) -> Limit {
     match (options.length(), options.events) {
         (None, Some(events)) => Limit::Operations(share(events, number, connections)),
@@ -88,7 +88,7 @@ pub(crate) fn schedule(
     }
 }
 
-/// Returns what an operation of `test` is called, what it does, and the label of its rate.
+/// Returns the name and the class of an operation of `test`, and the label of its rate.
 pub(crate) const fn labels(test: Test) -> (&'static str, OperationClass, &'static str) {
     match test {
         Test::PointSelect => ("query", OperationClass::Query, "queries/s"),

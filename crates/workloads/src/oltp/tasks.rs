@@ -90,7 +90,7 @@ fn indexers(setup: &Arc<OltpSetup>) -> Tasks<AnyTask> {
 /// What the connections of a test do.
 #[derive(Debug, Clone)]
 pub(crate) struct TestScript {
-    /// What an operation is called, and the kind under which its connections are recorded.
+    /// The name of an operation, which is also the kind under which its connections are recorded.
     pub(crate) kind: &'static str,
     pub(crate) places: Vec<StatementSlot>,
     pub(crate) prepared: bool,
@@ -124,9 +124,9 @@ pub struct TestTask {
     prepared: bool,
     /// The senders by kind of statement, then by table. BEGIN and COMMIT have only one sender each.
     senders: Vec<(OltpStatement, Vec<Sender>)>,
-    /// For each statement of an operation, the place of its senders in `senders`.
+    /// For each statement of an operation, the index of its senders in `senders`.
     places: Vec<usize>,
-    /// What the statements of the operation that was answered last have done.
+    /// The results of the statements of the last operation.
     done: Vec<StatementDone>,
     sql: Vec<u8>,
     /// Number of operations answered.
@@ -204,7 +204,7 @@ impl TestTask {
     async fn connect_again(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
         self.connection.leave().await;
-        // Without a connection the task cannot continue, whatever the server said.
+        // Without a connection the task cannot continue, whatever the error was.
         self.open().await.map_err(|failure| Failure {
             class: ErrorClass::Lost,
             message: format!("connecting again after {} operations: {}", self.answered, failure.message),
@@ -215,8 +215,8 @@ impl TestTask {
         Ok(())
     }
 
-    /// Rolls back. The result is whether the connection is still there. A refused ROLLBACK counts
-    /// as done, because the session shows it with the next statement.
+    /// Rolls back, and returns whether the connection still exists. The result is true for a
+    /// refused ROLLBACK too, because the next statement then shows the session's state.
     async fn has_rolled_back(&mut self) -> bool {
         let began = Instant::now();
         match self.connection.query(b"ROLLBACK").await {

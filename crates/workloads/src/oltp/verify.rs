@@ -1,5 +1,5 @@
-//! Compares the tables with what the tests have done to them. It always compares row counts, and sums
-//! of `k` where they are certain. It also compares some loaded rows to their last character, because
+//! Checks that the tables hold what the tests must have left. It compares row counts and sums of
+//! `k`, where they are certain. It also compares some loaded rows to their last character, because
 //! counts and sums say nothing about `c` and `pad`.
 
 use std::time::Instant;

@@ -93,7 +93,7 @@ const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] = [
 ];
 
 impl Expression {
-    /// Returns `self`, then an operator with its second operand.
+    /// Returns an expression that applies an operator to `self` and the operand `right`.
     pub(crate) fn then(self, function: Function, right: Self) -> Self {
         let link = ChainLink { function, right };
         match self {
@@ -176,7 +176,7 @@ fn strict(
     applied(function, &[&first[..], &more].concat(), draws)
 }
 
-/// Returns the value of a function of `given`. It is NULL if one of them is NULL.
+/// Returns the value of `function` for the arguments `given`. It is NULL if one of them is NULL.
 fn applied(function: Function, given: &[Value], draws: &mut PgbenchDraws) -> Result<Value, String> {
     use Function as F;
     let has_null = given.contains(&Value::Null);
@@ -298,7 +298,7 @@ fn random(
     drawn.map(Value::Int)
 }
 
-/// The deepest nesting of brackets and signs. A deeper one might overflow the stack of a load
+/// The deepest nesting of brackets and operators. A deeper one might overflow the stack of a load
 /// thread.
 const DEEPEST: u32 = 200;
 
@@ -326,8 +326,8 @@ const PRODUCT: u8 = 8;
 const UNARY: u8 = 9;
 
 /// Operators that follow an operand: how tightly each binds, its function, and whether it swaps its
-/// operands. For `is`, `isnull` and `notnull` only how tightly they bind counts. Longer signs come
-/// first, because the first one that fits is taken.
+/// operands. For `is`, `isnull` and `notnull` only how tightly they bind counts. Longer
+/// operators come first, because the first one that fits is taken.
 const OPERATORS: [(&str, u8, Function, bool); 22] = [
     ("or", OR, Function::Or, false),
     ("and", AND, Function::And, false),
@@ -352,7 +352,7 @@ const OPERATORS: [(&str, u8, Function, bool); 22] = [
     ("isnull", IS, Function::Is, false),
     ("notnull", IS, Function::Is, false),
 ];
-/// Signs that are not in [`OPERATORS`].
+/// Symbols that are not in [`OPERATORS`].
 const OTHER_SIGNS: [&str; 4] = ["(", ")", ",", "~"];
 
 /// Parses all of `text`. Variables get indexes into `names`.
@@ -374,7 +374,9 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
         let (token, length) = if first == ':' && name_length(&rest[1..]) > 0 {
             let length = 1 + name_length(&rest[1..]);
             (Token::Variable(rest[1..length].to_owned()), length)
-        } else if first.is_ascii_digit() || first == '.' && second.is_some_and(|sign| sign.is_ascii_digit()) {
+        } else if first.is_ascii_digit()
+            || first == '.' && second.is_some_and(|character| character.is_ascii_digit())
+        {
             number(rest)?
         } else if is_name_sign(first) {
             let length = name_length(rest);
@@ -393,7 +395,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
 
 /// Parses a number: `12`, `1.5`, `.5`, `1e-3`.
 fn number(text: &str) -> Result<(Token, usize), String> {
-    let digits = |text: &str| text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
+    let digits = |text: &str| text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let mut length = digits(text);
     let whole = length;
     if text[length..].starts_with('.') {
@@ -427,7 +429,7 @@ impl Parser<'_> {
         self.tokens.get(self.at)
     }
 
-    /// Returns the sign or word that comes next.
+    /// Returns the symbol or word that comes next.
     fn next_text(&self) -> Option<&str> {
         match self.peek()? {
             Token::Sign(sign) => Some(sign),
@@ -436,7 +438,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the next token if it is this sign or word. The result is whether it is.
+    /// Takes the next token if it is this symbol or word. Returns whether it took a token.
     fn takes(&mut self, text: &str) -> bool {
         let is_next = self.next_text() == Some(text);
         self.at += usize::from(is_next);
@@ -447,17 +449,17 @@ impl Parser<'_> {
         if self.takes(text) { Ok(()) } else { Err(unexpected(self.peek())) }
     }
 
-    /// Parses operands joined by operators that bind at least as tightly as `least`.
-    fn operators(&mut self, least: u8) -> Result<Expression, String> {
+    /// Parses operands joined by operators that bind at least as tightly as `lowest`.
+    fn operators(&mut self, lowest: u8) -> Result<Expression, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(format!("more than {DEEPEST} expressions within each other"));
         }
         let mut left = self.operand()?;
         // Comparisons and IS cannot be chained: `a < b < c` is an error.
-        let mut most = UNARY;
+        let mut highest = UNARY;
         while let Some((operator, precedence, function, swaps)) =
-            self.operator().filter(|(_, precedence, ..)| (least..=most).contains(precedence))
+            self.operator().filter(|(_, precedence, ..)| (lowest..=highest).contains(precedence))
         {
             self.at += 1;
             left = if precedence == IS {
@@ -467,7 +469,7 @@ impl Parser<'_> {
                 if swaps { Expression::Call(function, vec![right, left]) } else { left.then(function, right) }
             };
             if matches!(precedence, IS | COMPARE) {
-                most = precedence - 1;
+                highest = precedence - 1;
             }
         }
         self.depth -= 1;

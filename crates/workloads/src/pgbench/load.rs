@@ -13,9 +13,9 @@ use crate::connection::{Connection, changed, of_load};
 use crate::pgbench::sources::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
 
 /// Number of accounts that are streamed at once, which is about 1 MB.
-const STREAMED: u64 = 20_000;
+const ACCOUNTS_PER_STREAM: u64 = 20_000;
 /// Number of rows of one INSERT, where rows cannot be streamed.
-const INSERTED: u64 = 1_000;
+const ROWS_PER_INSERT: u64 = 1_000;
 
 /// From this scale on, numbers of accounts are columns of 64 bits, as in pgbench.
 const LARGE_SCALE: u32 = 20_000;
@@ -41,7 +41,11 @@ pub(crate) fn load_operations(setup: &PgbenchSetup) -> Vec<LoadOperation> {
             't' => all.push(LoadOperation::Statements(creations(setup))),
             'g' => {
                 all.push(LoadOperation::Statements(small_tables(scale)));
-                let rows = if capabilities.row_stream == RowStream::CopyIn { STREAMED } else { INSERTED };
+                let rows = if capabilities.row_stream == RowStream::CopyIn {
+                    ACCOUNTS_PER_STREAM
+                } else {
+                    ROWS_PER_INSERT
+                };
                 let firsts = (0..scale * ACCOUNTS).step_by(rows as usize);
                 all.extend(
                     firsts.map(|first| {
@@ -111,7 +115,7 @@ fn creations(setup: &PgbenchSetup) -> Vec<String> {
     TABLES.iter().map(create).chain(partitions(options)).collect()
 }
 
-/// Returns a message about what the load asks for and the server does not have.
+/// Returns a message about the kind of tables that the load needs and the server does not have.
 pub(crate) fn lacks(setup: &PgbenchSetup) -> Option<String> {
     let options = &setup.options;
     let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
@@ -121,7 +125,8 @@ pub(crate) fn lacks(setup: &PgbenchSetup) -> Option<String> {
     (options.has_load() && !has_heaps).then_some(problem)
 }
 
-/// Returns the partitions of the accounts. The first and the last range are open.
+/// Returns the partitions of the accounts. The first range has no lower bound, and the last range
+/// has no upper bound.
 fn partitions(options: &PgbenchOptions) -> impl Iterator<Item = String> {
     let (count, fillfactor) = (u64::from(options.partitions), options.fillfactor);
     let size = (ACCOUNTS * u64::from(options.scale)).div_ceil(count.max(1));
@@ -166,7 +171,7 @@ fn small_tables(scale: u64) -> Vec<String> {
             let rows: Vec<String> = numbers.iter().map(|number| row(*number)).collect();
             format!("insert into {table} values {}", rows.join(","))
         };
-        numbers.chunks(INSERTED as usize).map(statement).collect::<Vec<_>>()
+        numbers.chunks(ROWS_PER_INSERT as usize).map(statement).collect::<Vec<_>>()
     };
     let branches = insert("pgbench_branches(bid,bbalance)", scale, &|bid| format!("({bid},0)"));
     let tellers = insert("pgbench_tellers(tid,bid,tbalance)", scale * TELLERS, &|tid| {

@@ -1,5 +1,5 @@
-//! Runs scripts of pgbench: its own three and yours. They have pgbench's expressions, commands and
-//! tables.
+//! Runs pgbench scripts: the three that pgbench has built in, and the user's own. Scripts have
+//! pgbench's expressions, commands and tables.
 //!
 //! A transaction is one pass over a script, which is drawn by weight. The code is written from
 //! pgbench's manual and the formulas in its source. Where it differs, `deviations.toml` says so in
@@ -53,12 +53,12 @@ pub(crate) struct PgbenchSetup {
     pub(crate) context: Context,
     pub(crate) scripts: Result<Scripts, String>,
     scale: AtomicU64,
-    /// What a run outside of a plan has, and `None` in a plan. Where it is set, commands that send
-    /// nothing are timed too.
+    /// The settings of a run outside of a plan, or `None` in a plan. A run outside of a plan also
+    /// times the commands that send nothing.
     pub(crate) alone: Option<Alone>,
 }
 
-/// What a run outside of a plan has besides its options.
+/// The settings of a run outside of a plan that are not among its options.
 pub struct Alone {
     pub listener: Arc<dyn Listener>,
     /// A failed transaction is not tried again after this time since its first try.

@@ -1,5 +1,5 @@
-//! Has pgbench's random functions. They use its formulas, on draws that depend on seed, connection
-//! and transaction number.
+//! This module has pgbench's random functions. They apply pgbench's formulas to draws that depend
+//! on the seed, the connection and the transaction number.
 
 use std::f64::consts::PI;
 
@@ -153,7 +153,7 @@ pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     at as i64
 }
 
-/// xoroshiro128**, which PostgreSQL from version 15 draws from, seeded by splitmix64.
+/// The random generator xoroshiro128**, seeded by splitmix64. PostgreSQL has it since version 15.
 struct Xoroshiro(u64, u64);
 
 impl Xoroshiro {
@@ -174,12 +174,12 @@ impl Xoroshiro {
         value
     }
 
-    /// Returns a number from 0 to `greatest`.
-    fn below(&mut self, greatest: u64) -> u64 {
-        let shift = 63 - greatest.max(1).ilog2();
+    /// Returns a number from 0 to `highest`.
+    fn below(&mut self, highest: u64) -> u64 {
+        let shift = 63 - highest.max(1).ilog2();
         loop {
             let value = self.next() >> shift;
-            if value <= greatest {
+            if value <= highest {
                 return value;
             }
         }

@@ -5,7 +5,8 @@ use super::variables::{Names, is_name, is_name_sign, name_length, no_name};
 use crate::pgbench::expression::expression;
 use crate::pgbench::variables::Value;
 
-/// The error for a COPY whose rows would go over the connection. It begins in pgbench's words.
+/// The error for a COPY whose rows would go over the connection. It begins as pgbench's message
+/// does.
 pub(crate) const NO_COPY: &str =
     "COPY is not supported in pgbench, aborting; load rows with INSERT, or before the run";
 
@@ -123,7 +124,7 @@ enum LexerState<'a> {
     Block(u32),
 }
 
-/// Walks over SQL, and knows quotes, comments and brackets.
+/// Steps through SQL, and recognizes quotes, comments and brackets.
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -141,21 +142,22 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// Passes the next character and what belongs to it. The result is that part of the text.
+    /// Takes the next character, or a whole symbol such as `/*`. Returns the text that it
+    /// took.
     fn step(&mut self) -> Option<&'a str> {
         let rest = self.rest();
-        let sign = rest.chars().next()?;
+        let character = rest.chars().next()?;
         let length = match self.state {
-            LexerState::Plain => self.plain(sign),
+            LexerState::Plain => self.plain(character),
             LexerState::Quoted(quote, escapes) => {
-                if sign == quote {
+                if character == quote {
                     self.state = LexerState::Plain;
                 }
-                let hidden = if sign == '\\' && escapes { rest[1..].chars().next() } else { None };
-                sign.len_utf8() + hidden.map_or(0, char::len_utf8)
+                let hidden = if character == '\\' && escapes { rest[1..].chars().next() } else { None };
+                character.len_utf8() + hidden.map_or(0, char::len_utf8)
             }
             LexerState::Dollar(tag) if rest.starts_with(tag) => self.enters(LexerState::Plain, tag.len()),
-            LexerState::Line if sign == '\n' => self.enters(LexerState::Plain, 1),
+            LexerState::Line if character == '\n' => self.enters(LexerState::Plain, 1),
             LexerState::Block(depth) if rest.starts_with("/*") => {
                 self.enters(LexerState::Block(depth + 1), 2)
             }
@@ -163,7 +165,7 @@ impl<'a> Lexer<'a> {
             LexerState::Block(depth) if rest.starts_with("*/") => {
                 self.enters(LexerState::Block(depth - 1), 2)
             }
-            LexerState::Dollar(_) | LexerState::Line | LexerState::Block(_) => sign.len_utf8(),
+            LexerState::Dollar(_) | LexerState::Line | LexerState::Block(_) => character.len_utf8(),
         };
         self.at += length;
         Some(&rest[..length])
@@ -174,12 +176,14 @@ impl<'a> Lexer<'a> {
         length
     }
 
-    /// Handles a character outside of quotes and comments. The result is the length of what it
-    /// passes.
-    fn plain(&mut self, sign: char) -> usize {
+    /// Handles a character outside of quotes and comments. Returns the number of bytes that it
+    /// takes.
+    fn plain(&mut self, character: char) -> usize {
         let (before, rest) = self.text.split_at(self.at);
-        match sign {
-            '\'' | '"' => self.enters(LexerState::Quoted(sign, sign == '\'' && begins_escaped(before)), 1),
+        match character {
+            '\'' | '"' => {
+                self.enters(LexerState::Quoted(character, character == '\'' && begins_escaped(before)), 1)
+            }
             '(' => {
                 self.depth += 1;
                 1
@@ -194,7 +198,7 @@ impl<'a> Lexer<'a> {
             },
             '-' if rest.starts_with("--") => self.enters(LexerState::Line, 1),
             '/' if rest.starts_with("/*") => self.enters(LexerState::Block(1), 2),
-            _ => sign.len_utf8(),
+            _ => character.len_utf8(),
         }
     }
 }
@@ -224,8 +228,8 @@ fn sql(text: &str) -> (String, usize) {
     }
 }
 
-/// Returns whether `text` holds a COPY whose rows would go over the connection.
-fn copies(text: &str) -> bool {
+/// Returns whether `text` contains a COPY whose rows would go over the connection.
+fn has_copy_over_connection(text: &str) -> bool {
     let mut lexer = Lexer::new(text);
     let mut plain = String::new();
     while let Some(piece) = lexer.step() {
@@ -234,7 +238,7 @@ fn copies(text: &str) -> bool {
         while lexer.state != LexerState::Plain && lexer.step().is_some() {}
     }
     plain.split(';').any(|statement| {
-        let words = statement.split(|sign| !is_word(sign)).filter(|word| !word.is_empty());
+        let words = statement.split(|character| !is_word(character)).filter(|word| !word.is_empty());
         let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
         let goes = |[way, end]: [&str; 2]| words.windows(2).any(|pair| pair[0] == way && pair[1] == end);
         words.first().is_some_and(|first| first == "copy")
@@ -242,24 +246,24 @@ fn copies(text: &str) -> bool {
     })
 }
 
-fn is_word(sign: char) -> bool {
-    is_name_sign(sign) || sign == '$'
+fn is_word(character: char) -> bool {
+    is_name_sign(character) || character == '$'
 }
 
 /// Returns whether the quote after `before` belongs to an `E` that is a word of its own.
 fn begins_escaped(before: &str) -> bool {
-    let mut signs = before.chars().rev();
-    matches!(signs.next(), Some('e' | 'E')) && !signs.next().is_some_and(is_word)
+    let mut characters = before.chars().rev();
+    matches!(characters.next(), Some('e' | 'E')) && !characters.next().is_some_and(is_word)
 }
 
 /// Returns `$$` or `$tag$` at the front of `rest`.
 fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
     if before.chars().next_back().is_some_and(is_word)
-        || rest[1..].starts_with(|sign: char| sign.is_ascii_digit())
+        || rest[1..].starts_with(|character: char| character.is_ascii_digit())
     {
         return None;
     }
-    let end = 1 + rest[1..].find(|sign| sign == '$' || !is_name_sign(sign))?;
+    let end = 1 + rest[1..].find(|character| character == '$' || !is_name_sign(character))?;
     rest[end..].starts_with('$').then(|| &rest[..=end])
 }
 
@@ -286,7 +290,7 @@ impl ScriptReader<'_> {
     }
 
     fn sql(&mut self, text: &str, line: u32) -> Result<(), String> {
-        if copies(text) {
+        if has_copy_over_connection(text) {
             return Err(NO_COPY.to_owned());
         }
         if !text.is_empty() {
@@ -333,7 +337,7 @@ impl ScriptReader<'_> {
                 let nothing = alone(Action::Nothing)?;
                 let open = self.open.pop().ok_or("\\endif without matching \\if")?;
                 let here = self.commands.len();
-                open.condition.into_iter().chain(open.ends).for_each(|from| self.leads(from, here));
+                open.condition.into_iter().chain(open.ends).for_each(|from| self.set_target(from, here));
                 nothing
             }
             "gset" | "aset" => return self.keep(name, rest),
@@ -363,19 +367,19 @@ impl ScriptReader<'_> {
         expression(text, self.names)
     }
 
-    /// Handles `\elif` or `\else`. The branch before it continues after `\endif`, and if its
-    /// condition is false the script continues here.
+    /// Handles `\elif` or `\else`. At the end of the branch before it, the script continues after
+    /// `\endif`. If that branch's condition is false, the script continues after this command.
     fn end_branch(&mut self, name: &str) -> Result<(), String> {
         let at = self.commands.len();
         let open = self.open.last_mut().ok_or_else(|| format!("\\{name} without matching \\if"))?;
         let condition = open.condition.take().ok_or_else(|| format!("\\{name} after \\else"))?;
         open.ends.push(at);
         self.push(0, "", Action::Jump(0));
-        self.leads(condition, at + 1);
+        self.set_target(condition, at + 1);
         Ok(())
     }
 
-    fn leads(&mut self, from: usize, to: usize) {
+    fn set_target(&mut self, from: usize, to: usize) {
         if let Some(Action::Unless(_, target) | Action::Jump(target)) =
             self.commands.get_mut(from).map(|command| &mut command.action)
         {
@@ -387,8 +391,9 @@ impl ScriptReader<'_> {
         let mut words = text.split_whitespace();
         let amount = words.next().ok_or("\\sleep takes a time")?;
         // The unit may follow the number without a blank.
-        let digits =
-            amount.find(|sign: char| sign.is_ascii_alphabetic()).filter(|_| !amount.starts_with(':'));
+        let digits = amount
+            .find(|character: char| character.is_ascii_alphabetic())
+            .filter(|_| !amount.starts_with(':'));
         let (amount, own) = amount.split_at(digits.unwrap_or(amount.len()));
         let unit = if own.is_empty() { words.next().unwrap_or("s") } else { own };
         let unit_us = match unit {
@@ -456,7 +461,7 @@ fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
         let after = &rest[colon + 1..];
         let length = name_length(after);
         if length == 0 {
-            let colons = rest[colon..].find(|sign| sign != ':').unwrap_or(rest.len() - colon);
+            let colons = rest[colon..].find(|character| character != ':').unwrap_or(rest.len() - colon);
             literal.push_str(&rest[colon..colon + colons]);
             rest = &rest[colon + colons..];
             continue;
@@ -521,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_casts_are_no_variables() {
+    fn times_and_casts_are_not_variables() {
         let text = "SELECT TIMESTAMP '2026-11-28 12:34:56', '12:34'::timestamp, ::1, x:::y, :x1";
         let found = "1: SELECT TIMESTAMP '2026-11-28 12:34:56', '12:34'::timestamp, ::1, x:::y, <x1>";
         assert_eq!(read(text).unwrap(), [found]);

@@ -1,4 +1,5 @@
-//! Reads the scripts of a plan. It has the three scripts that pgbench itself has, and their tables.
+//! Reads the scripts of a plan. This module also has pgbench's three built-in scripts, and their
+//! tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +21,7 @@ pub(crate) const SEEDS: [&str; 2] = ["default_seed", "random_seed"];
 pub(crate) struct ScriptSource {
     /// The file, or the name of one of the original's scripts, as the plan gives it.
     pub(crate) given: String,
-    /// The name in names of steps and of statements.
+    /// The script's name within the names of steps and statements.
     pub(crate) name: String,
     pub(crate) weight: u64,
     pub(crate) text: String,
@@ -98,15 +99,16 @@ fn weighted(file: &str) -> Result<(&str, u64), String> {
     }
 }
 
-/// Returns the names of scripts, which are their files without folder and suffix. A name that comes
-/// again gets a number.
+/// Returns the names of scripts, which are their files without folder and suffix. A repeated name
+/// gets a number.
 pub(crate) fn names_of(files: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for file in files {
         let given = weighted(file).map_or(file.as_str(), |(given, _)| given);
         let stem = Path::new(given).file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
-        let is_plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_');
-        let plain: String = stem.chars().map(|sign| if is_plain(sign) { sign } else { '_' }).collect();
+        let is_plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+        let plain: String =
+            stem.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
         let again =
             names.iter().filter(|own| **own == plain || own.starts_with(&format!("{plain}-"))).count();
         names.push(if again == 0 { plain } else { format!("{plain}-{}", again + 1) });
@@ -150,11 +152,11 @@ pub(crate) fn kept(name: String) -> &'static str {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
     pub name: &'static str,
-    /// What pgbench's report calls it.
+    /// The script's title in pgbench's report.
     pub title: &'static str,
     pub text: &'static str,
-    /// Whether it leaves branches and tellers as they are, so that their sums differ from those of the
-    /// accounts.
+    /// Whether the script leaves branches and tellers as they are, so that their sums differ from
+    /// those of the accounts.
     pub(crate) only_accounts: bool,
     /// Whether each transaction adds a row to the history.
     pub(crate) writes: bool,

@@ -26,7 +26,7 @@ const REFUSED_COPY: &str = "copy";
 struct ConnectionCommand {
     /// The name under which its times are counted.
     name: &'static str,
-    /// The text. Variables are parameter marks in it.
+    /// The text, with a placeholder for each variable.
     text: String,
     params: Vec<Param>,
     prepared: Option<Statement>,
@@ -64,7 +64,7 @@ pub struct PgbenchTask {
     pipeline: Option<Vec<(usize, usize)>>,
     text: Vec<u8>,
     done: Vec<StatementDone>,
-    /// What the transaction has done so far.
+    /// The rows and bytes of the transaction so far.
     sum: Done,
 }
 
@@ -278,7 +278,7 @@ impl PgbenchTask {
         self.done.push(StatementDone { index, name, took: Some(began.elapsed()), rows });
     }
 
-    /// Rolls back. A server that refuses ROLLBACK shows its state with the next statement.
+    /// Rolls back. If the server refuses ROLLBACK, the next statement shows the session's state.
     async fn roll_back(&mut self) {
         let began = Instant::now();
         if self.connection.query(b"ROLLBACK").await.is_ok() {
@@ -413,7 +413,7 @@ fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
     }
 }
 
-/// Gives variables the values of columns, as `\gset` and `\aset` ask.
+/// Gives variables the values of columns, for `\gset` and `\aset`.
 fn keep_rows(keep: &Keep, results: &[dbdyno_db::Rows], variables: &mut Variables) -> Result<(), Failure> {
     let first = if keep.all { 0 } else { results.len().saturating_sub(1) };
     if results.is_empty() && !keep.all {
@@ -465,7 +465,7 @@ impl ConnectionTask for PgbenchTask {
 
     fn timed(&mut self, times: OperationTimes) {
         if let Some(alone) = &self.setup.alone {
-            self.transaction.tell(&*alone.listener, self.client, times);
+            self.transaction.report_ended(&*alone.listener, self.client, times);
             // In pgbench's report a script's time begins when its transaction was due, and includes
             // all tries.
             let script = 1 + self.transaction.script;
@@ -493,10 +493,10 @@ impl ConnectionTask for PgbenchTask {
     }
 }
 
-/// Hears what becomes of transactions. The calls come on load threads, and transactions wait until
+/// Receives the outcome of transactions. Load threads make the calls, and transactions wait until
 /// they return.
 pub trait Listener: Send + Sync {
-    /// Returns whether it also wants to hear of transactions that succeeded at the first try.
+    /// Returns whether the listener also wants the transactions that succeeded at the first try.
     fn wants_all(&self) -> bool;
     /// Reports that a try failed. [`Listener::ended`] follows unless the transaction is repeated.
     fn failed(&self, attempt: &Attempt<'_>);
@@ -587,7 +587,7 @@ pub(crate) struct TransactionState {
 
 impl TransactionState {
     /// Reports the transaction that was tried last, if it has ended.
-    fn tell(&mut self, listener: &dyn Listener, client: u32, times: OperationTimes) {
+    fn report_ended(&mut self, listener: &dyn Listener, client: u32, times: OperationTimes) {
         let Some((ending, retries)) = self.ending.take() else { return };
         self.ended += 1;
         if listener.wants_all() || retries > 0 || ending != Ending::Done {

@@ -1,5 +1,5 @@
-//! Variables of a script, and the values of variables and expressions. Values are converted and
-//! written as in pgbench.
+//! This module has the variables of a script, and the values of variables and expressions. Values
+//! are converted and written as in pgbench.
 
 use std::sync::Arc;
 
@@ -23,17 +23,17 @@ impl Names {
 
 /// Returns whether a character may be in a name: an ASCII letter, a digit, `_`, or any character
 /// beyond ASCII.
-pub(crate) fn is_name_sign(sign: char) -> bool {
-    sign.is_ascii_alphanumeric() || sign == '_' || !sign.is_ascii()
+pub(crate) fn is_name_sign(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_' || !character.is_ascii()
 }
 
 /// Returns the length in bytes of the name that `text` begins with, or 0 where it begins with none.
 /// A name does not begin with a digit, so that `:34` in a time stays text.
 pub(crate) fn name_length(text: &str) -> usize {
-    if text.starts_with(|sign: char| sign.is_ascii_digit()) {
+    if text.starts_with(|character: char| character.is_ascii_digit()) {
         return 0;
     }
-    text.find(|sign| !is_name_sign(sign)).unwrap_or(text.len())
+    text.find(|character| !is_name_sign(character)).unwrap_or(text.len())
 }
 
 /// Returns whether all of `name` is the name of a variable.
@@ -187,8 +187,8 @@ impl Value {
         }
     }
 
-    /// Returns the value that a text from an option or a column stands for, or `None` where it
-    /// stands for none.
+    /// Returns the value that a text from an option or a column represents, or `None` where it
+    /// represents none.
     fn of_text(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let abbreviates = |word: &str| !lower.is_empty() && word.starts_with(&lower);

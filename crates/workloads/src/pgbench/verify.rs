@@ -1,5 +1,5 @@
-//! Checks that no money appears or vanishes. It compares how sums of balances and of the history
-//! have changed in the step.
+//! Checks that no money appears or vanishes: it compares the changes of the sums of balances and of
+//! the history in the step.
 
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ impl Balances {
         })
     }
 
-    /// Compares what the step has changed. Accounts and history must change by the same sum, and so
+    /// Compares the changes of the step. Accounts and history must change by the same sum, and so
     /// must tellers and branches where every script changes them.
     pub(crate) async fn compare(
         self,

@@ -82,9 +82,9 @@ impl Draw {
         template.iter().map(&mut filled).collect()
     }
 
-    /// Returns a text of `least` to `most` characters from `0` to `z`.
-    pub(crate) fn any_text(&mut self, least: i64, most: i64) -> Vec<u8> {
-        let length = self.uniform(least, most);
+    /// Returns a text of `shortest` to `longest` characters from `0` to `z`.
+    pub(crate) fn any_text(&mut self, shortest: i64, longest: i64) -> Vec<u8> {
+        let length = self.uniform(shortest, longest);
         (0..length).map(|_| b'0' + self.draws.below(u64::from(b'z' - b'0') + 1) as u8).collect()
     }
 }

@@ -66,7 +66,7 @@ impl SysbenchScript {
         templates.collect::<Vec<_>>().join(";")
     }
 
-    /// Returns the text of a module and its file. The error says where it was looked for.
+    /// Returns the text of a module and its file. The error lists the files that do not exist.
     /// `templates` is the script's `package.path`, and is empty where `name` is a path.
     pub(crate) fn module(&self, name: &str, templates: &str) -> Result<(Arc<str>, PathBuf), String> {
         let candidates: Vec<PathBuf> = if templates.is_empty() {

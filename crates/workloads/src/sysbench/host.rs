@@ -1,5 +1,5 @@
-//! Does what a script can have at once, without waiting for the database: draws, rows that have
-//! arrived, output and files. It also enforces the limits of time and memory.
+//! Has the functions that serve a script at once, without waiting for the database: draws, rows
+//! that have arrived, output and files. It also enforces the limits of time and memory.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -176,7 +176,7 @@ impl ScriptHost {
 
     /// Returns a global that is made when a script first asks for it. Most states need few of them.
     fn global(self: &Rc<Self>, lua: &Lua, name: &str, api: &Table) -> mlua::Result<Value> {
-        /// Names from before version 1.0 begin in these ways.
+        /// Names from before version 1.0 have these prefixes.
         const OLD: [&str; 3] = ["db_", "sb_", "DB_ERROR_"];
         let globals = lua.globals();
         match name {
@@ -241,8 +241,8 @@ impl ScriptHost {
         }
     }
 
-    /// Returns a text of the script as a function. If it reads the table of globals itself, it finds
-    /// all of them there.
+    /// Returns a text of the script as a function. If the text reads the table of globals itself,
+    /// all globals are made first.
     fn compiled(self: &Rc<Self>, lua: &Lua, text: &str, name: &str) -> mlua::Result<Function> {
         const SOME_OF_EACH: [&str; 7] = ["table", "bit", "math", "io", "require", "ffi", "sb_rand"];
         if names_globals(text) {
@@ -253,8 +253,7 @@ impl ScriptHost {
         lua.load(text).set_name(format!("@{name}")).set_mode(ChunkMode::Text).into_function()
     }
 
-    /// Does what `string.find` does. The place where it begins lies within the text or right after
-    /// it.
+    /// Does what `string.find` does. The start position is within the text or right after it.
     fn found(
         &self,
         lua: &Lua,
@@ -308,7 +307,8 @@ impl ScriptHost {
         })
     }
 
-    /// Returns the message about the limit that the script has exceeded. It stays once it is there.
+    /// Returns the message about the limit that the script has exceeded. Once there is a message,
+    /// it stays.
     fn passed(&self) -> Option<String> {
         let mut over = self.over.borrow_mut();
         let stretch = self.resumed.get().elapsed();
@@ -323,8 +323,8 @@ impl ScriptHost {
         over.clone()
     }
 
-    /// Notes that the script was refused memory. It must end, because what it would do without it
-    /// is not known.
+    /// Notes that the script was refused memory. The script must end, because its behaviour without
+    /// that memory is undefined.
     pub(crate) fn is_full(&self) {
         let megabytes = self.setup.options.memory_mb;
         *self.over.borrow_mut() = Some(format!("the script's state takes more than memory_mb = {megabytes}"));
@@ -333,7 +333,7 @@ impl ScriptHost {
 
 /// Returns whether a script uses the table of globals directly.
 fn names_globals(text: &str) -> bool {
-    let mut words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+    let mut words = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
     words.any(|word| matches!(word, "_G" | "getfenv" | "setfenv"))
 }
 

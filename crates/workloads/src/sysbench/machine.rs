@@ -27,7 +27,7 @@ const GARBAGE_PERCENT: i32 = 130;
 
 /// How long an event tries to open a lost connection again, where the plan ignores lost
 /// connections.
-const REOPENING: Duration = Duration::from_secs(1);
+const REOPEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Kinds of statements, by their index.
 pub(crate) const KINDS: [&str; 7] = ["read", "write", "other", "connect", "script", "reconnect", "unchanged"];
@@ -56,7 +56,7 @@ pub(crate) enum EventOutcome {
     Failed(Failure),
 }
 
-/// What statements have done since the last [`Machine::clear`].
+/// The results of statements since the last [`Machine::clear`].
 #[derive(Debug, Default)]
 pub(crate) struct ScriptTally {
     pub(crate) statements: Vec<StatementDone>,
@@ -80,7 +80,7 @@ pub(crate) struct StateIdentity<'a> {
 /// A statement that was answered.
 struct Answered {
     has_rows: bool,
-    /// Whether it should change rows.
+    /// Whether the statement should change rows.
     changes: bool,
     answer: Answer,
 }
@@ -88,7 +88,7 @@ struct Answered {
 /// A connection that the script has opened.
 struct MachineLink {
     connection: Connection,
-    /// The prepared statements, each with whether it should change rows.
+    /// The prepared statements. The flag says whether a statement should change rows.
     statements: Vec<(Statement, bool)>,
 }
 
@@ -172,12 +172,13 @@ impl Machine {
         }
     }
 
-    /// Returns a function that sets options, and one that returns what the script offers.
+    /// Returns a function that sets options, and one that returns the script's commands and
+    /// options.
     pub(crate) fn options_part(&self) -> mlua::Result<(Function, Function)> {
         ApiPart::Options.function(&self.lua)?.call(())
     }
 
-    /// Returns what statements have done since the last [`Machine::clear`], with the script's own
+    /// Returns the results of statements since the last [`Machine::clear`], with the script's own
     /// time.
     pub(crate) fn tally(&mut self) -> &mut ScriptTally {
         let ScriptTally { statements, script, .. } = &mut self.tally;
@@ -243,7 +244,7 @@ impl Machine {
         }
     }
 
-    /// Returns what an error of the script means for its event.
+    /// Returns the failure of the event in which the script raised an error.
     fn judged(&mut self, is_sql: bool, message: String) -> Failure {
         const FULL: &str = "not enough memory";
         if message.contains(FULL) {
@@ -389,8 +390,8 @@ impl Machine {
         self.tally.statements.push(done);
     }
 
-    /// Returns what the script is told about a failed statement of connection `number`. An event
-    /// that begins again does so outside of any transaction, and on a connection that exists.
+    /// Returns the answer that the script gets for a failed statement of connection `number`. An
+    /// event that begins again does so outside of any transaction, and on a connection that exists.
     async fn refused(&mut self, number: usize, failure: Failure) -> RequestRefusal {
         let is_lost = failure.class == ErrorClass::Lost;
         let ignorable = self.host.setup.ignores(&failure);
@@ -400,12 +401,12 @@ impl Machine {
                 link.statements.clear();
                 link.connection.leave().await;
                 // An event whose connection is still gone begins again, and is counted each time.
-                while link.connection.open().await.is_err() && began.elapsed() < REOPENING {
+                while link.connection.open().await.is_err() && began.elapsed() < REOPEN_TIMEOUT {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 self.push(RECONNECT, began, 0);
             } else if link.connection.query(b"ROLLBACK").await.is_ok() {
-                // A server that refuses ROLLBACK shows its state with the next statement.
+                // If the server refuses ROLLBACK, the next statement shows the session's state.
                 self.push(OTHER, began, 0);
             }
         }
@@ -450,8 +451,8 @@ fn reads(sql: &str) -> bool {
         "select", "show", "with", "values", "table", "explain", "describe", "desc", "analyze", "check",
         "call", "execute", "fetch", "pragma",
     ];
-    let text = sql.trim_start_matches(|sign: char| sign.is_whitespace() || sign == '(');
-    let end = text.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(text.len());
+    let text = sql.trim_start_matches(|character: char| character.is_whitespace() || character == '(');
+    let end = text.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(text.len());
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word)) || is_within(sql, b"returning")
 }
 
@@ -459,7 +460,7 @@ fn reads(sql: &str) -> bool {
 fn changes(sql: &str) -> bool {
     const WORDS: [&str; 4] = ["insert", "update", "delete", "replace"];
     let text = sql.trim_start();
-    let end = text.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(text.len());
+    let end = text.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(text.len());
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
 }
 
@@ -485,7 +486,7 @@ fn closed() -> Failure {
     Failure::new(ErrorClass::Refused, "lua", message)
 }
 
-/// Returns what Lua says about an error, without what is only of use to programmers of dbdyno.
+/// Returns Lua's message about an error, without the parts that only help dbdyno's developers.
 pub(crate) fn error_text(error: &mlua::Error) -> String {
     match error {
         mlua::Error::CallbackError { cause, .. } => error_text(cause),
@@ -498,7 +499,7 @@ pub(crate) fn error_text(error: &mlua::Error) -> String {
     }
 }
 
-/// Returns an error with the places in the script that led to it, on one line.
+/// Returns an error with its call stack in the script, on one line.
 fn with_trace(text: &str, trace: &str) -> String {
     let is_of_script =
         |line: &&str| !line.starts_with("[C]") && !line.starts_with("sysbench:") && !line.is_empty();

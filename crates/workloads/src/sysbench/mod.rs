@@ -40,8 +40,8 @@ use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Worklo
 
 pub use crate::sysbench::options::OwnOption;
 
-/// Most bytes of output that are kept. A script prints fewer in a step, unless it prints in each
-/// event.
+/// Highest number of bytes of output that are kept. A script prints fewer in a step, unless it
+/// prints in each event.
 const MOST_PRINTED: usize = 1 << 20;
 
 /// What scripts print, from all states of a step. It is kept until it is asked for, up to a limit.
@@ -66,7 +66,7 @@ impl ScriptOutput {
 pub(crate) struct SysbenchSetup {
     pub(crate) options: SysbenchOptions,
     pub(crate) context: Context,
-    /// What the script offers. An error is reported when the first step begins.
+    /// The script's commands and options. An error is reported when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
     printed: ScriptOutput,
     /// How many numbers `sysbench.rand.unique` has given out.
@@ -98,7 +98,7 @@ impl SysbenchSetup {
     }
 
     /// Inspects the script once, with another set-up, and keeps the answer in this one.
-    fn look(&self) -> &Result<Offers, String> {
+    fn inspected(&self) -> &Result<Offers, String> {
         self.offers.get_or_init(|| {
             let own = Self::new(&self.options, self.context.clone());
             Offers::of(&own, "run").map_err(|(_, problem)| problem)
@@ -106,14 +106,14 @@ impl SysbenchSetup {
     }
 
     pub(crate) fn script(&self) -> Option<&SysbenchScript> {
-        self.look().as_ref().ok().map(|offers| &offers.script)
+        self.inspected().as_ref().ok().map(|offers| &offers.script)
     }
 
     fn is_parallel(&self, command: &str) -> bool {
-        self.look().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
+        self.inspected().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
     }
 
-    /// Returns the error about what is wrong with the script, or with what it did.
+    /// Returns the error about a mistake in the script, or about a failed call of the script.
     fn failed(&self, message: String) -> Error {
         Error::Script { script: self.options.script.clone(), message }
     }
@@ -162,7 +162,7 @@ impl Sysbench {
 
     /// Returns the script's files with their texts, for the record.
     fn sources(&self) -> Result<Work> {
-        let offers = self.setup.look();
+        let offers = self.setup.inspected();
         let offers = offers.as_ref().map_err(|problem| self.setup.failed(problem.clone()))?;
         let files = offers.script.files().into_iter();
         let texts = files.map(|(path, text)| (path.display().to_string(), json!(&*text)));
@@ -219,7 +219,7 @@ impl Workload for Sysbench {
         }
         // Only a server that is not dbdyno's own can hold tables of an earlier run.
         if index == 0 && self.steps[0].loads && !self.setup.context.owned {
-            works.extend(self.apart("cleanup").await?);
+            works.extend(self.run_once("cleanup").await?);
         }
         if matches!(self.steps[index].kind, Act::Run { .. }) {
             let SysbenchSetup { options, context, .. } = &*self.setup;
@@ -248,8 +248,8 @@ impl Workload for Sysbench {
     }
 }
 
-/// What has happened up to now, or since the previous report, as a script's hooks receive it. Times
-/// are in seconds.
+/// Statistics of the run so far, or since the previous report, as a script's hooks receive them.
+/// Times are in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Stat {
     pub threads_running: u32,
@@ -292,11 +292,11 @@ impl Sysbench {
     }
 
     pub fn own_options(&self) -> Vec<OwnOption> {
-        self.setup.look().as_ref().map_or_else(|_| Vec::new(), |offers| offers.options.clone())
+        self.setup.inspected().as_ref().map_or_else(|_| Vec::new(), |offers| offers.options.clone())
     }
 
     pub fn has_help(&self) -> bool {
-        self.setup.look().as_ref().is_ok_and(|offers| offers.commands.contains_key("help"))
+        self.setup.inspected().as_ref().is_ok_and(|offers| offers.commands.contains_key("help"))
     }
 
     pub fn take_printed(&self) -> String {
@@ -321,13 +321,13 @@ impl Sysbench {
     }
 
     pub async fn help(&mut self) -> Result<()> {
-        self.apart("help").await.map(|_| ())
+        self.run_once("help").await.map(|_| ())
     }
 
-    /// Runs a command once, outside of any step, where the script has it. It removes the tables of
-    /// an earlier run with `cleanup`, and prints the script's `help`.
-    async fn apart(&mut self, command: &str) -> Result<Option<Work>> {
-        let Ok(offers) = self.setup.look() else { return Ok(None) };
+    /// Runs a command once, outside of any step, if the script has it. The command is `cleanup`,
+    /// which removes the tables of an earlier run, or `help`.
+    async fn run_once(&mut self, command: &str) -> Result<Option<Work>> {
+        let Ok(offers) = self.setup.inspected() else { return Ok(None) };
         if !offers.commands.contains_key(command) {
             return Ok(None);
         }

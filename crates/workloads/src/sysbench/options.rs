@@ -1,5 +1,5 @@
-//! Options of a sysbench script, and what the script itself offers, which are commands and options.
-//! To find out what it offers, the script is loaded once, without a database.
+//! Options of a sysbench script, and the commands and options that the script itself defines. To
+//! find these, the script is loaded once, without a database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -322,7 +322,7 @@ pub struct OwnOption {
     pub default: Option<String>,
 }
 
-/// What a script says about itself.
+/// The commands and options that a script defines.
 #[derive(Debug, Clone)]
 pub(crate) struct Offers {
     /// Its options, sorted by name.
@@ -333,7 +333,7 @@ pub(crate) struct Offers {
 }
 
 impl Offers {
-    /// Loads the script of `setup` as if to run `command`, and returns what it offers.
+    /// Loads the script of `setup` as if to run `command`, and returns its commands and options.
     pub(crate) fn of(setup: &Arc<SysbenchSetup>, command: &str) -> Result<Self, Mistake> {
         let options = &setup.options;
         let script = SysbenchScript::find(&options.script, options.allows_files())

@@ -3,7 +3,7 @@
 //!
 //! `lua/core.lua` uses this matcher only where that may happen.
 
-/// After each of this many steps the caller is asked whether to go on.
+/// After this many steps each time, the matcher asks the caller whether to continue.
 const STEPS: u32 = 1 << 16;
 /// These limits are those of Lua's library.
 const MOST_CAPTURES: usize = 32;
@@ -15,7 +15,7 @@ const ESCAPE: u8 = b'%';
 pub(crate) enum Capture {
     /// Text from the first byte to before the second, both counted from 0.
     Text(usize, usize),
-    /// The capture of `()`, which is a place in the text, from 0.
+    /// The capture of `()`, which is a position in the text, from 0.
     Place(usize),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Match {
     pub(crate) captures: Vec<Capture>,
 }
 
-/// Returns the first match of `pattern` in `text` from byte `from` on. `may_go_on` is asked during
+/// Returns the first match of `pattern` in `text` from byte `from` on. `may_go_on` is called during
 /// a long match, and its error says why the match must end.
 ///
 /// # Errors
@@ -128,7 +128,7 @@ impl Matcher<'_> {
                     Some(end) => p = end,
                     None => return Ok(None),
                 },
-                Some(&ESCAPE) if next.is_some_and(|sign| sign.is_ascii_digit()) => {
+                Some(&ESCAPE) if next.is_some_and(|character| character.is_ascii_digit()) => {
                     match self.repeated(s, next.unwrap_or(b'0'))? {
                         Some(end) => (s, p) = (end, p + 2),
                         None => return Ok(None),
@@ -222,7 +222,7 @@ impl Matcher<'_> {
                 let caught = &self.text[*from..*to];
                 Ok(self.text[s..].starts_with(caught).then_some(s + caught.len()))
             }
-            // The capture of a place has no text that could come again.
+            // The capture of a position has no text that could be repeated.
             Some(OpenCapture { to: End::Place, .. }) => Ok(None),
             _ => Err("invalid capture index".to_owned()),
         }
@@ -240,13 +240,13 @@ impl Matcher<'_> {
         let mut depth = 1;
         for at in s + 1..self.text.len() {
             self.step()?;
-            let sign = self.text[at];
-            if sign == close {
+            let character = self.text[at];
+            if character == close {
                 depth -= 1;
                 if depth == 0 {
                     return Ok(Some(at + 1));
                 }
-            } else if sign == open {
+            } else if character == open {
                 depth += 1;
             }
         }
@@ -254,7 +254,7 @@ impl Matcher<'_> {
     }
 
     /// Matches `%f[set]`, whose set is at `p`. The result is where the pattern continues, and not a
-    /// place in the text.
+    /// position in the text.
     fn frontier(&mut self, s: usize, p: usize) -> Found {
         if self.pattern.get(p) != Some(&b'[') {
             return Err("missing '[' after '%f' in pattern".to_owned());
@@ -278,8 +278,8 @@ impl Matcher<'_> {
                 }
                 // The first character belongs to the set, even if it is a bracket.
                 loop {
-                    let sign = *self.pattern.get(at).ok_or_else(missing)?;
-                    at += if sign == ESCAPE { 2 } else { 1 };
+                    let character = *self.pattern.get(at).ok_or_else(missing)?;
+                    at += if character == ESCAPE { 2 } else { 1 };
                     if *self.pattern.get(at).ok_or_else(missing)? == b']' {
                         return Ok(at + 1);
                     }
@@ -305,13 +305,13 @@ impl Matcher<'_> {
         let is_negated = self.pattern.get(p + 1) == Some(&b'^');
         let mut at = p + 1 + usize::from(is_negated);
         while at < end {
-            let sign = self.pattern[at];
-            let (is_in, length) = if sign == ESCAPE {
+            let character = self.pattern[at];
+            let (is_in, length) = if character == ESCAPE {
                 (is_of_class(byte, self.pattern[at + 1]), 2)
             } else if self.pattern[at + 1] == b'-' && at + 2 < end {
-                ((sign..=self.pattern[at + 2]).contains(&byte), 3)
+                ((character..=self.pattern[at + 2]).contains(&byte), 3)
             } else {
-                (sign == byte, 1)
+                (character == byte, 1)
             };
             if is_in {
                 return !is_negated;
@@ -353,7 +353,7 @@ mod tests {
         find(text.as_bytes(), pattern.as_bytes(), 0, &mut || Ok(()))
     }
 
-    /// Returns the result in the words of `string.find`: places from 1, then captures, or the error.
+    /// Returns the result as `string.find` gives it: positions from 1, then captures, or the error.
     fn words(text: &[u8], found: Result<Option<Match>, String>) -> String {
         let Match { start, end, captures } = match found {
             Ok(Some(found)) => found,
@@ -368,7 +368,7 @@ mod tests {
         places.into_iter().chain(captures.iter().map(capture)).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns what the library itself says.
+    /// Returns the result of the library itself.
     fn library_words(lua: &Lua, text: &[u8], pattern: &[u8]) -> String {
         let find: mlua::Function = lua.load("return string.find").eval().unwrap();
         let arguments = (lua.create_string(text).unwrap(), lua.create_string(pattern).unwrap());
@@ -430,7 +430,7 @@ mod tests {
         for case in 0..5_000 {
             let text = drawn(&draws, 3 * case, case % 13, &SIGNS);
             let pattern = drawn(&draws, 3 * case + 1, 1 + case % 7, &PARTS);
-            // The library searches for a text without special signs directly.
+            // The library searches directly for a text without special characters.
             if !pattern.contains(['^', '$', '*', '+', '?', '.', '(', '[', '%', '-']) {
                 continue;
             }

@@ -1,10 +1,10 @@
-//! Translates what a script asks for when it yields, and what it gets when it continues. This is
+//! Translates the requests that a script yields, and the replies with which it continues. This is
 //! the border between Lua and the sessions.
 
 use dbdyno_db::Param;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 
-/// What a yield of the API asks for. A connection is named by the number that it got when it was
+/// A request that the API yields. A connection is identified by the number that it got when it was
 /// opened.
 #[derive(Debug)]
 pub(crate) enum ScriptRequest {
@@ -43,7 +43,7 @@ pub(crate) enum ScriptRequest {
 }
 
 /// What a coroutine yields: the number of its request, and the request's values. Two values of
-/// parameters have places of their own, so that most statements take no memory.
+/// parameters have their own fields, so that most statements allocate no memory.
 pub(crate) type Yielded = (Value, Value, Value, Value, Value, Value, MultiValue);
 
 impl ScriptRequest {
@@ -105,13 +105,13 @@ fn string(value: Value) -> mlua::Result<mlua::String> {
     }
 }
 
-/// Returns the error for a yield that is not the API's. Only the API yields to the host, and a script
-/// that does so itself would get no answer.
+/// Returns the error for a yield that is not the API's. Only the API may yield to the host, because
+/// a script that does so itself would get no reply.
 fn strange(what: &str) -> mlua::Error {
     mlua::Error::runtime(format!("coroutine.yield() outside a coroutine of the script's own: {what}"))
 }
 
-/// Writes parameters over the ones before, whose memory is used again.
+/// Writes parameters over the previous ones, whose memory is reused.
 fn set_params(
     params: &mut Vec<Param>,
     count: usize,

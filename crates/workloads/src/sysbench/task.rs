@@ -14,7 +14,7 @@ use crate::Philox;
 use crate::connection::of_script;
 
 /// How long a script may take to end after its last event.
-const FAREWELL: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the connections of a step do.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ impl SysbenchTask {
     }
 
     /// Returns the outcome of an event or command. An event that has left a transaction open fails,
-    /// because what it wrote would count as work and not be kept.
+    /// because its writes would count as work but would not be kept.
     fn kept(&self, outcome: EventOutcome) -> EventOutcome {
         let is_over = matches!(outcome, EventOutcome::Next | EventOutcome::Ended);
         if !is_over || !self.machine.as_ref().is_some_and(Machine::in_transaction) {
@@ -76,7 +76,8 @@ impl SysbenchTask {
         )))
     }
 
-    /// Returns what the outcome means for the operation, and what its statements did.
+    /// Returns the result of the operation that ended with `outcome`, and takes the results of its
+    /// statements from the state.
     fn counted(&mut self, outcome: EventOutcome) -> Result<Done, Failure> {
         let Some(machine) = &mut self.machine else { return Ok(Done::default()) };
         let tally = machine.tally();
@@ -149,7 +150,7 @@ impl ConnectionTask for SysbenchTask {
     async fn close(mut self) {
         let Some(mut machine) = self.machine.take() else { return };
         if self.is_run() {
-            let _ = tokio::time::timeout(FAREWELL, machine.start("done", Reply::Nothing)).await;
+            let _ = tokio::time::timeout(END_TIMEOUT, machine.start("done", Reply::Nothing)).await;
         }
         machine.close().await;
     }

@@ -1,4 +1,5 @@
-//! Runs steps against a journal, or sends single operations of single connections.
+//! Runs whole steps, or single operations of one connection, on a database that only records the
+//! statements that it receives.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,14 +13,14 @@ use dbdyno_workloads::oltp::options::OltpOptions;
 use dbdyno_workloads::{AnyWorkload, Context, Workload};
 use tokio::runtime::Runtime;
 
-/// A workload whose statements are written down.
+/// A workload whose statements are recorded in a journal.
 pub(crate) struct Desk<W = Oltp> {
     pub(crate) workload: W,
     pub(crate) journal: Journal,
     runtime: Runtime,
 }
 
-/// A statement as text, with its parameters in place.
+/// Returns a statement as text, with its parameters filled in.
 pub(crate) fn text(request: &Request) -> String {
     match request {
         Request::Query(sql) | Request::Rows(sql) => sql.clone(),
@@ -48,7 +49,7 @@ impl Desk<Oltp> {
 }
 
 impl<W: Workload> Desk<W> {
-    /// A desk for the workload that `make` builds.
+    /// Returns a desk for the workload that `make` builds.
     pub(crate) fn of(make: impl FnOnce(Context) -> W, capabilities: Capabilities) -> Self {
         let journal = Journal::default();
         let address = DatabaseAddress::Null(null::Options {
@@ -66,8 +67,8 @@ impl<W: Workload> Desk<W> {
         names.iter().position(|name| name == step).unwrap_or_else(|| panic!("{step} is none of {names:?}"))
     }
 
-    /// Statements of operations `0..count` of the step's connection `connection`, one text each
-    /// operation's statement.
+    /// Returns the statements of each of operations `0..count` that connection `connection` (from
+    /// 0) sends in the step.
     pub(crate) fn operations(&mut self, step: &str, connection: usize, count: u64) -> Vec<Vec<String>> {
         let index = self.index(step);
         let (_, factory) = self.workload.tasks(index).into_iter().nth(connection).unwrap();
@@ -87,13 +88,13 @@ impl<W: Workload> Desk<W> {
         })
     }
 
-    /// Statements before the step, in order.
+    /// Returns the statements before the step, in order.
     pub(crate) fn before(&mut self, step: &str) -> Vec<String> {
         self.prepared_for(step).unwrap_or_else(|error| panic!("{error}"));
         self.journal.take().iter().map(text).collect()
     }
 
-    /// Statements after the step, in order, without those that drop binary logs.
+    /// Returns the statements after the step, in order, without those that drop binary logs.
     pub(crate) fn after(&mut self, step: &str) -> Vec<String> {
         let index = self.index(step);
         let database_server = self.database_server();
@@ -106,7 +107,7 @@ impl<W: Workload> Desk<W> {
         statements.iter().map(text).filter(|sql| !sql.to_uppercase().contains("BINARY LOGS")).collect()
     }
 
-    /// Why the step cannot begin.
+    /// Returns the error with which the work before the step fails.
     pub(crate) fn before_fails(&mut self, step: &str) -> String {
         let error = self.prepared_for(step).expect_err("it must not begin");
         self.journal.take();
@@ -123,13 +124,13 @@ impl<W: Workload> Desk<W> {
         })
     }
 
-    /// Where sessions during the load go: into the journal.
+    /// Returns the database for the sessions between steps, whose statements go to the journal too.
     fn database_server(&self) -> DatabaseServer {
         let options = null::Options { journal: Some(self.journal.clone()), ..null::Options::default() };
         DatabaseServer { address: DatabaseAddress::Null(options), capabilities: null::capabilities() }
     }
 
-    /// Runs the step through the load engine and gives its record.
+    /// Runs the step through the load engine. Returns its end and its record.
     pub(crate) fn run(&mut self, step: &str) -> (StepEnd, StepRecord) {
         struct Quiet;
         impl Observer for Quiet {}

@@ -1,4 +1,5 @@
-//! The workloads at a database of our own that notes what arrives, and their plans.
+//! Tests the plans of the workloads, and the statements that the workloads send. Most tests use a
+//! database that only records the statements that it receives.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -81,7 +81,7 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
     }
 }
 
-/// Returns the step's name, and after it what does not follow from the name.
+/// Returns the step's name, followed by the properties that the name does not say.
 fn shown_step(step: &MicroStep) -> String {
     let connections = match step.connections {
         MicroConnections::Each => "",
@@ -95,7 +95,7 @@ fn shown_step(step: &MicroStep) -> String {
     if notes.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", notes.join(", ")) }
 }
 
-/// Returns the published name, where it does not follow the rule.
+/// Returns the published name, where it is neither the step's name nor that name with `_range=100`.
 fn published(step: &MicroStep) -> String {
     let (name, published) = (step.name(), step.published_name());
     let is_rule = published == name || published == format!("{name}_range=100");

@@ -1,4 +1,4 @@
-//! How many statements a step sends, and how inserts and deletes keep together.
+//! Tests the number of statements that a step sends, and how closely deletes follow inserts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use dbdyno_workloads::{AnyWorkload, Workload};
 use super::engine::{record_step, run_step};
 use super::recorded::{Recorded, rows_of_text};
 
-/// Row counts that no commit size divides.
+/// Returns options with row counts that no commit size divides.
 fn odd() -> InsertBenchmarkOptions {
     InsertBenchmarkOptions {
         clients: 2,
@@ -26,15 +26,16 @@ fn odd() -> InsertBenchmarkOptions {
     }
 }
 
-/// Statements of each client and step of [`odd`]: rows / commit size, rounded up.
+/// The numbers of statements that each client sends in the steps of [`odd`]: the rows divided by
+/// the commit size, rounded up.
 const EXPECTED: [(&str, usize, usize, usize); 10] = [
-    // step, inserts, rows in each, deletes
+    // The columns are: step, INSERTs, rows per INSERT, DELETEs.
     ("l.i0", 101, 100, 0),
     ("l.x", 1, 100, 0),
-    // 80 % and 20 % of 10,009 are 8007 and 2002.
+    // 80 % of 10,009 rows are 8007, and 20 % are 2002.
     ("l.i1", 161, 50, 161),
     ("l.i2", 401, 5, 401),
-    // 0.35 s of 100, 500 and 1000 rows per second are 35, 175 and 350 rows.
+    // At 100, 500 and 1000 rows per second, 0.35 s are 35, 175 and 350 rows.
     ("qr100", 1, 50, 1),
     ("qp100", 1, 50, 1),
     ("qr500", 4, 50, 4),
@@ -70,7 +71,7 @@ fn all_ten_steps_send_exactly_the_originals_statements() {
     }
 }
 
-/// Statements about the table of `client`, in the order in which they were sent.
+/// Returns the statements on the table of `client`, in the order in which they were sent.
 fn texts(requests: &[Request], client: u32) -> Vec<&str> {
     let table = format!(" pi{client} ");
     let statements = requests.iter().filter_map(|request| match request {
@@ -80,8 +81,8 @@ fn texts(requests: &[Request], client: u32) -> Vec<&str> {
     statements.filter(|sql| sql.contains(&table)).collect()
 }
 
-/// Most statements that one of the two streams was ahead of the other; 0 for a step without
-/// deletes.
+/// Returns the highest number of statements by which INSERTs or DELETEs were ahead of the other
+/// kind. It is 0 for a step without DELETEs.
 fn lead(sent: &[&str], deletes: &[&str]) -> i64 {
     if deletes.is_empty() {
         return 0;
@@ -114,8 +115,8 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
             assert_eq!(of_client.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(), expected, "{step}");
             for (spec, kind) in of_client {
                 let query = kind == "query";
-                // The original's queries end with the inserter or the deleter; here only the
-                // inserter decides.
+                // In the original, the inserter and the deleter each can end the queries. In dbdyno
+                // only the inserter can.
                 let decides = kind == "insert" || kind == "index";
                 assert_eq!(spec.role == Role::Decides, decides, "{step} {kind}");
                 assert_eq!(spec.limit == Limit::UntilClientEnds, query, "{step} {kind}");
@@ -182,7 +183,8 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
     assert!((target.rows_per_second - 2_000.0).abs() < 1e-9, "{target:?}");
     let (from_us, to_us) = record.window().unwrap();
     assert!(to_us - from_us >= 999_000, "{from_us} to {to_us}");
-    // All 20 in a second of the schedule, whatever was drawn: a machine that is held up ends later.
+    // This checks the schedule, in which all 20 statements are due within one second whatever was
+    // drawn. On a busy machine the step itself may end later.
     for (spec, kind) in recorded.tasks("qr1000").specs().filter(|(_, kind)| *kind != "query") {
         let length = spec.arrivals.due(20).unwrap();
         assert!(length.abs_diff(Duration::from_secs(1)) < Duration::from_micros(1), "{kind} {length:?}");

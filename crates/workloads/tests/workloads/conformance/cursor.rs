@@ -1,4 +1,4 @@
-//! The delete cursor and the look-ups of the least and the greatest id.
+//! Tests the delete cursor, and the look-ups of the lowest and the highest id.
 
 use dbdyno_db::mysql;
 use dbdyno_db::null::Request;
@@ -13,7 +13,8 @@ fn recorded(options: &InsertBenchmarkOptions) -> Recorded {
     Recorded::new(options, mysql::capabilities("innodb", true))
 }
 
-/// Start of delete `number`, and whether the lowest id was looked up before it.
+/// Returns the id at which delete `number` begins, and whether the lowest id was looked up before
+/// it.
 fn delete(tasks: &mut Tasks<'_>, number: u64) -> (i64, bool) {
     let requests = tasks.send(1, "delete", number);
     let Some(Request::Query(sql)) = requests.last() else { panic!("{requests:?}") };
@@ -28,12 +29,13 @@ fn delete(tasks: &mut Tasks<'_>, number: u64) -> (i64, bool) {
 }
 
 #[test]
-fn the_least_id_is_looked_up_in_round_0_and_every_1001_rounds_and_the_cursor_walks_between() {
+fn the_lowest_id_is_looked_up_every_1001_rounds_and_the_cursor_advances_between_look_ups() {
     let recorded = recorded(&InsertBenchmarkOptions::default());
     let mut tasks = recorded.tasks("l.i1");
     let base = 5_000_000_000;
     for round in 0..3100 {
-        // The table's least id lags a bit behind the cursor, as it does when ids have gaps.
+        // The lowest id rises by 49 per round, and the cursor by 50. The cursor is therefore ahead
+        // of the lowest id between look-ups.
         let since = i64::try_from(round % 1001).unwrap();
         recorded.journal.answer(MIN, base + i64::try_from(round).unwrap() * 49);
         let (from, looked_up) = delete(&mut tasks, round);
@@ -44,7 +46,7 @@ fn the_least_id_is_looked_up_in_round_0_and_every_1001_rounds_and_the_cursor_wal
 }
 
 #[test]
-fn each_step_begins_with_a_look_up_of_its_own() {
+fn each_step_begins_with_its_own_look_up() {
     let recorded = recorded(&InsertBenchmarkOptions::default());
     recorded.journal.answer(MIN, 400);
     for step in ["l.i1", "qr100", "qp1000"] {
@@ -69,18 +71,18 @@ fn ids(requests: &[Request]) -> Vec<i64> {
 }
 
 #[test]
-fn the_greatest_id_is_looked_up_before_the_first_and_after_every_100th_point_query() {
+fn the_highest_id_is_looked_up_before_the_first_and_after_every_100th_point_query() {
     let recorded = recorded(&InsertBenchmarkOptions::default());
     recorded.journal.answer(MIN, 900);
     let mut tasks = recorded.tasks("qp500");
     tasks.send(1, "delete", 0);
     for number in 0..350 {
-        let greatest = 1000 + i64::try_from(number).unwrap();
-        recorded.journal.answer(MAX, greatest);
+        let highest = 1000 + i64::try_from(number).unwrap();
+        recorded.journal.answer(MAX, highest);
         let requests = tasks.send(1, "query", number);
         let looked_up = requests[0] == Request::Rows(MAX.to_owned());
         assert_eq!(looked_up, number % 100 == 0, "query {number}");
-        let known = greatest - i64::try_from(number % 100).unwrap();
+        let known = highest - i64::try_from(number % 100).unwrap();
         assert!(ids(&requests).iter().all(|id| (950..known).contains(id)), "{requests:?}");
     }
 }

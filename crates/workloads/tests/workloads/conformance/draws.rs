@@ -1,4 +1,4 @@
-//! Parameters of queries: kinds, domains, ids.
+//! Tests the parameters of queries: their kinds, domains and ids.
 
 use dbdyno_db::mysql;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmarkOptions;
@@ -9,7 +9,8 @@ fn recorded(options: &InsertBenchmarkOptions) -> Recorded {
     Recorded::new(options, mysql::capabilities("innodb", true))
 }
 
-/// Kind by its first column, and parameter, of `count` range queries.
+/// Returns the first column, which tells the kind, and the parameter of each of `count` range
+/// queries.
 fn ranges(step: &str, count: u64) -> Vec<(String, u32)> {
     let taken_apart = |sql: &String| {
         let column = sql.strip_prefix("SELECT ")?.split(',').next()?;
@@ -25,11 +26,11 @@ fn the_kinds_of_range_queries_have_equal_shares_and_no_order() {
     let queries = ranges("qr100", 30_000);
     let count = |column: &str| queries.iter().filter(|(name, _)| name == column).count() as f64;
     let counts = [count("productid"), count("cashregisterid"), count("price")];
-    // Chi-square with 2 degrees of freedom: 18.4 is exceeded once in 10,000.
+    // With 2 degrees of freedom, chi-square exceeds 18.4 once in 10,000 times.
     let chi: f64 = counts.iter().map(|seen| (seen - 10_000.0).powi(2) / 10_000.0).sum();
     assert!(chi < 18.4, "{counts:?}");
-    // Drawn with replacement: a kind follows itself in a third of all cases; in a rotation it never
-    // does.
+    // With independent draws, a kind follows itself in a third of all cases. In a rotation it would
+    // never do so.
     let repeated = queries.windows(2).filter(|pair| pair[0].0 == pair[1].0).count() as f64;
     assert!((repeated / 29_999.0 - 1.0 / 3.0).abs() < 0.012, "{repeated}");
 }
@@ -45,7 +46,7 @@ fn range_parameters_are_uniform_over_their_columns_domains() {
             tenths[(parameter * 10 / domain) as usize] += 1;
         }
         let expected = of_kind.clone().count() as f64 / 10.0;
-        // Chi-square with 9 degrees of freedom: 33.7 is exceeded once in 10,000.
+        // With 9 degrees of freedom, chi-square exceeds 33.7 once in 10,000 times.
         let chi: f64 = tenths.iter().map(|&seen| (f64::from(seen) - expected).powi(2) / expected).sum();
         assert!(chi < 33.7, "{column}: {tenths:?}");
         assert!(
@@ -55,7 +56,7 @@ fn range_parameters_are_uniform_over_their_columns_domains() {
 }
 
 #[test]
-fn two_query_connections_of_a_client_ask_different_things() {
+fn two_query_connections_of_a_client_send_different_queries() {
     let options = InsertBenchmarkOptions { query_connections: 2, ..InsertBenchmarkOptions::default() };
     let recorded = recorded(&options);
     let mut tasks = recorded.tasks("qr100");
@@ -71,7 +72,7 @@ fn ids(sql: &str) -> Vec<i64> {
 }
 
 #[test]
-fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_greatest_id() {
+fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_highest_id() {
     let recorded = recorded(&InsertBenchmarkOptions::default());
     let base = 3_000_000_000;
     recorded.journal.answer("SELECT min(transactionid) FROM pi1", base);
@@ -80,7 +81,7 @@ fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_greatest_id() {
     tasks.send(1, "delete", 0);
     let all: Vec<i64> = (0..2000).flat_map(|number| ids(&tasks.text(1, "query", number))).collect();
     assert_eq!(all.len(), 20_000);
-    // One delete of 50 rows was made: the cursor is 50 above the lowest id.
+    // After one DELETE of 50 rows, the cursor is 50 above the lowest id.
     assert_eq!(all.iter().min(), Some(&(base + 50)));
     assert_eq!(all.iter().max(), Some(&(base + 1049)));
     let mut tenths = [0_u32; 10];
@@ -97,7 +98,7 @@ fn the_ids_of_a_query_are_drawn_one_by_one() {
     recorded.journal.answer("SELECT max(transactionid) FROM pi1", 21);
     let mut tasks = recorded.tasks("qp100");
     let queries: Vec<Vec<i64>> = (0..5000).map(|number| ids(&tasks.text(1, "query", number))).collect();
-    // Ids 0 to 20: two independent draws are equal in 1/21 of all queries.
+    // Ids are from 0 to 20, so two independent draws are equal in 1/21 of all queries.
     for (a, b) in [(0, 1), (0, 2), (4, 9)] {
         let equal = queries.iter().filter(|ids| ids[a] == ids[b]).count() as f64 / 5000.0;
         assert!((equal - 1.0 / 21.0).abs() < 0.013, "ids {a} and {b} are equal in {equal}");

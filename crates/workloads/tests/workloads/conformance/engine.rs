@@ -34,7 +34,7 @@ fn manifest(name: &str) -> Manifest {
     }
 }
 
-/// Runs step `index`, its work before and after it included; fails the test if the step does not
+/// Runs step `index` with the work before and after it. The test fails if the step does not
 /// complete.
 pub(crate) fn run_step(
     workload: &mut InsertBenchmark,
@@ -48,7 +48,7 @@ pub(crate) fn run_step(
     (end, checks)
 }
 
-/// [`run_step`] with what was written down.
+/// Runs a step as [`run_step`] does, and also returns its record.
 pub(crate) fn record_step(
     workload: &mut InsertBenchmark,
     index: usize,

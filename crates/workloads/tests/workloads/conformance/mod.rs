@@ -1,6 +1,6 @@
-//! The Insert Benchmark's statements against the original's published script: what is sent, in
-//! which order, how often. No test here knows how the workload is made; all look at what arrives at
-//! a database.
+//! Compares the statements of the Insert Benchmark, with their order and their number, with the
+//! original's published script. These tests see only the statements that arrive at a database, so
+//! they do not depend on the workload's code.
 
 mod counts;
 mod cursor;

@@ -1,4 +1,4 @@
-//! The workload in front of a database that only writes down the requests that it gets.
+//! Runs the workload on a database that only records the requests that it receives.
 
 use dbdyno_db::null::{self, Journal, Request};
 use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, Param};
@@ -8,10 +8,10 @@ use dbdyno_workloads::insert_benchmark::options::InsertBenchmarkOptions;
 use dbdyno_workloads::{AnyWorkload, Context, Steps, Workload};
 use tokio::runtime::{Builder, Runtime};
 
-/// ConnectionTask of the workload, whatever its kind.
+/// A connection task of the workload, of any kind.
 type AnyTask = <InsertBenchmark as Workload>::ConnectionTask;
 
-/// A workload whose requests can be read.
+/// A workload whose requests are recorded.
 pub(crate) struct Recorded {
     pub(crate) workload: InsertBenchmark,
     pub(crate) journal: Journal,
@@ -19,14 +19,15 @@ pub(crate) struct Recorded {
     pub(crate) runtime: Runtime,
 }
 
-/// The open tasks of one step.
+/// The tasks of one step, with open connections.
 pub(crate) struct Tasks<'a> {
     of: &'a Recorded,
     tasks: Vec<(TaskSpec, String, AnyTask)>,
 }
 
 impl Recorded {
-    /// Seed 1, statements as for a database with `capabilities`.
+    /// Returns the workload with seed 1. It sends the statements for a database with
+    /// `capabilities`.
     pub(crate) fn new(options: &InsertBenchmarkOptions, capabilities: Capabilities) -> Self {
         Self::with_seed(options, capabilities, 1)
     }
@@ -59,7 +60,7 @@ impl Recorded {
         steps.iter().position(|name| name == step).unwrap_or_else(|| panic!("no {step} among {steps:?}"))
     }
 
-    /// All tasks of `step`, open; what opening sent is forgotten.
+    /// Opens all tasks of `step`. The requests that opening sends are dropped from the journal.
     pub(crate) fn tasks(&self, step: &str) -> Tasks<'_> {
         let index = self.index_of(step);
         let kinds = self.workload.spec(index).kinds;
@@ -75,7 +76,7 @@ impl Recorded {
         Tasks { of: self, tasks }
     }
 
-    /// What client 1 sends for operations `0..count` of `kind` in `step`, as text.
+    /// Returns the statements that client 1 sends for operations `0..count` of `kind` in `step`.
     pub(crate) fn texts(&self, step: &str, kind: &str, count: u64) -> Vec<String> {
         let mut tasks = self.tasks(step);
         (0..count).map(|number| tasks.text(1, kind, number)).collect()
@@ -83,8 +84,8 @@ impl Recorded {
 }
 
 impl Tasks<'_> {
-    /// Prepares and sends operation `number` of the first task of `client` and `kind`; all
-    /// that was sent.
+    /// Prepares and sends operation `number` of the first task of `client` and `kind`. Returns all
+    /// requests of the operation.
     pub(crate) fn send(&mut self, client: u32, kind: &str, number: u64) -> Vec<Request> {
         let task = self.tasks.iter_mut().find(|(spec, name, _)| spec.client == client && name == kind);
         let (_, _, task) = task.unwrap_or_else(|| panic!("client {client} has no {kind} task"));
@@ -95,7 +96,7 @@ impl Tasks<'_> {
         self.of.journal.take()
     }
 
-    /// The statement of an operation, without look-ups.
+    /// Returns the statement of an operation, without the look-ups before it.
     pub(crate) fn text(&mut self, client: u32, kind: &str, number: u64) -> String {
         match self.send(client, kind, number).pop() {
             Some(Request::Query(sql)) => sql,
@@ -103,7 +104,7 @@ impl Tasks<'_> {
         }
     }
 
-    /// Leaves out the first task of `kind`, so that the next one is taken.
+    /// Removes the first task of `kind`, so that the next one becomes the first.
     pub(crate) fn drop_first(&mut self, kind: &str) {
         let first = self.tasks.iter().position(|(_, name, _)| name == kind);
         self.tasks.remove(first.unwrap_or_else(|| panic!("no {kind} task")));
@@ -115,11 +116,12 @@ impl Tasks<'_> {
     }
 }
 
-/// A row as it is in a statement, unquoted: dateandtime, cashregisterid, customerid, productid,
-/// price, data.
+/// The values of a row in a statement, without quotes: dateandtime, cashregisterid, customerid,
+/// productid, price, data.
 pub(crate) type Row = [String; 6];
 
-/// Rows of an INSERT in text form, taken apart without help of the code that made it.
+/// Returns the rows of an INSERT in text form. It shares no code with the workload that writes
+/// them.
 pub(crate) fn rows_of_text(sql: &str) -> Vec<Row> {
     let (_, tuples) = sql.split_once(" VALUES (").expect("an INSERT with VALUES");
     let tuples = tuples.strip_suffix(')').expect("a closing bracket");
@@ -130,7 +132,7 @@ pub(crate) fn rows_of_text(sql: &str) -> Vec<Row> {
     tuples.split("),(").map(row).collect()
 }
 
-/// Rows of an INSERT with parameters, in the form of [`rows_of_text`].
+/// Returns the rows of an INSERT with parameters, in the form of [`rows_of_text`].
 pub(crate) fn rows_of_params(params: &[Param]) -> Vec<Row> {
     let cell = |index: usize, param: &Param| match param {
         // The text form writes price with two decimals into its integer column.
@@ -144,7 +146,7 @@ pub(crate) fn rows_of_params(params: &[Param]) -> Vec<Row> {
     params.chunks_exact(6).map(row).collect()
 }
 
-/// The whole number between `before` and `after` in `sql`.
+/// Returns the whole number between `before` and `after` in `sql`.
 pub(crate) fn number_between(sql: &str, before: &str, after: &str) -> i64 {
     let rest = sql.strip_prefix(before).unwrap_or_else(|| panic!("{sql} does not begin with {before}"));
     let digits = rest.strip_suffix(after).unwrap_or_else(|| panic!("{sql} does not end with {after}"));

@@ -1,4 +1,4 @@
-//! Row contents: distributions, layout, addresses.
+//! Tests the contents of rows: their distributions, their layout, and what they depend on.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ fn options() -> InsertBenchmarkOptions {
     InsertBenchmarkOptions { load_rows: 1_000_000, ..InsertBenchmarkOptions::default() }
 }
 
-/// Rows of inserts `numbers` of `client` in `step`.
+/// Returns the rows of the INSERTs with these `numbers` that `client` sends in `step`.
 fn rows(recorded: &Recorded, step: &str, client: u32, numbers: impl Iterator<Item = u64>) -> Vec<Row> {
     let mut tasks = recorded.tasks(step);
     let of_operation = |number| match tasks.send(client, "insert", number).pop() {
@@ -60,7 +60,7 @@ fn seeds_clients_steps_and_numbers_give_different_rows() {
         rows(&other_seed, "l.i0", 1, 0..10),
     ] {
         count += of_address.len();
-        // Without dateandtime, which many rows share.
+        // Many rows share a dateandtime, so it is left out.
         all.extend(of_address.into_iter().map(|[_, rest @ ..]| rest));
     }
     assert_eq!(all.len(), count);
@@ -84,11 +84,11 @@ fn every_statement_is_a_full_batch_of_its_step() {
 }
 
 #[test]
-fn columns_keep_to_their_domains_and_reach_their_ends() {
+fn column_values_stay_within_their_domains_and_reach_both_ends() {
     let recorded = Recorded::new(&options(), mysql::capabilities("innodb", true));
     let rows = rows(&recorded, "l.i0", 1, 0..400);
-    // Domain, and how near to its end 40,000 uniform draws come but once in 10^17 tries: domain /
-    // 1000, at least 0.
+    // 40,000 uniform draws come within a thousandth of both ends of their domain, except once in
+    // 10^17 tries.
     for (column, domain) in [(1, 1000), (2, 100_000), (3, 10_000), (4, 500)] {
         let numbers: Vec<u32> = rows
             .iter()
@@ -101,7 +101,7 @@ fn columns_keep_to_their_domains_and_reach_their_ends() {
     assert!(rows.iter().all(|row| row[4].ends_with(".00") && !row[3].contains('.')));
 }
 
-/// floor(len * 0.75 * 50 / 100) random characters after a run of `a`.
+/// `data` is a run of `a` and then floor(length * 0.75 * 50 / 100) random characters.
 #[test]
 fn data_is_filler_and_then_a_random_part_of_the_originals_length() {
     const RANDOM: [usize; 11] = [3, 4, 4, 4, 5, 5, 6, 6, 6, 7, 7];
@@ -118,15 +118,16 @@ fn data_is_filler_and_then_a_random_part_of_the_originals_length() {
     }
     assert_eq!(characters.len(), 64);
     assert!(characters.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'));
-    // Chi-square with 10 degrees of freedom: 35.6 is exceeded once in 10,000.
+    // With 10 degrees of freedom, chi-square exceeds 35.6 once in 10,000 times.
     let expected = rows.len() as f64 / 11.0;
     let chi: f64 = lengths.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
     assert!(chi < 35.6, "{lengths:?}");
 }
 
-/// The original's 65 bytes per row at 100 rows and 83 at 5 are those of a table named
-/// `purchases_index`, 12 characters longer than `pi1`. One byte a row is allowed for: the
-/// original's figures are rounded, and its exact separators are not part of them.
+/// The original has 65 bytes per row at 100 rows per INSERT, and 83 at 5. Its table is named
+/// `purchases_index`, which is 12 characters longer than `pi1`. The test allows a difference of one
+/// byte per row, because the original's figures are rounded and its exact separators are not
+/// published.
 #[test]
 fn a_row_takes_as_many_bytes_of_sql_as_in_the_original() {
     for (rows, expected) in [(100, 65.0), (5, 83.0)] {
@@ -143,7 +144,7 @@ fn a_row_takes_as_many_bytes_of_sql_as_in_the_original() {
 }
 
 #[test]
-fn rows_of_a_statement_share_a_time_that_advances_a_second_every_10000_rows_through_all_steps() {
+fn rows_of_a_statement_share_a_time_that_advances_by_a_second_every_10000_rows_across_steps() {
     let options =
         InsertBenchmarkOptions { load_rows: 25_000, write_rows: 100, ..InsertBenchmarkOptions::default() };
     let recorded = Recorded::new(&options, mysql::capabilities("innodb", true));
@@ -156,7 +157,7 @@ fn rows_of_a_statement_share_a_time_that_advances_a_second_every_10000_rows_thro
     assert_eq!(times("l.i0", 99), "2024-01-01 00:00:00");
     assert_eq!(times("l.i0", 100), "2024-01-01 00:00:01");
     assert_eq!(times("l.i0", 249), "2024-01-01 00:00:02");
-    // 25,000 of l.i0 and 100 of l.x came before.
+    // l.i0 and l.x inserted 25,000 and 100 rows before.
     assert_eq!(times("l.i1", 0), "2024-01-01 00:00:02");
     assert_eq!(times("l.i1", 98), "2024-01-01 00:00:03");
 }

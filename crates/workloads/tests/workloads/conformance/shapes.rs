@@ -1,4 +1,4 @@
-//! Each statement, byte for byte.
+//! Tests the exact text of each statement.
 
 use dbdyno_db::null::Request;
 use dbdyno_db::{Capabilities, Param, mysql, postgres, sqlite};
@@ -17,8 +17,8 @@ fn small() -> InsertBenchmarkOptions {
     InsertBenchmarkOptions { load_rows: 4, rows_per_commit, ..InsertBenchmarkOptions::default() }
 }
 
-/// Frozen: these are the first rows of seed 1, client 1, l.i0, on every database. A change of them
-/// makes all runs before incomparable with all runs after, and must raise the workload's version.
+/// These are the first rows of seed 1, client 1, l.i0, on every database. They are frozen. A change
+/// of them makes runs before and after it incomparable, and must raise the workload's version.
 #[test]
 fn the_first_inserts_of_seed_1_are_these() {
     let texts = mysql_text(&small()).texts("l.i0", "insert", 2).join("\n");
@@ -29,7 +29,7 @@ fn the_first_inserts_of_seed_1_are_these() {
     assert_eq!(dbdyno_workloads::insert_benchmark::InsertBenchmark::VERSION, 3);
 }
 
-/// Frozen for the same reason: other steps, clients and kinds of draws.
+/// These operations of other steps, clients and kinds of draws are frozen for the same reason.
 #[test]
 fn the_first_operations_of_later_steps_are_these() {
     let options = InsertBenchmarkOptions { clients: 2, ..small() };
@@ -121,7 +121,7 @@ fn a_point_query_lists_ten_ids() {
 }
 
 #[test]
-fn prepared_statements_have_the_same_shapes_with_marks() {
+fn prepared_statements_have_the_same_shapes_with_placeholders() {
     let recorded = Recorded::new(&small(), sqlite::capabilities());
     recorded.journal.answer("SELECT min(transactionid) FROM pi1", 9);
     let execute = |step: &str, kind: &str| match recorded.tasks(step).send(1, kind, 0).pop() {
@@ -160,7 +160,7 @@ fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
     }
 }
 
-/// How INSERTs, DELETEs, range queries and point queries arrive.
+/// Describes how INSERTs, DELETEs, range queries and point queries arrive: as text or prepared.
 fn sent(protocol: Protocol, capabilities: Capabilities) -> String {
     let recorded = Recorded::new(&InsertBenchmarkOptions { protocol, ..small() }, capabilities);
     let of = |(step, kind): (&str, &str)| {

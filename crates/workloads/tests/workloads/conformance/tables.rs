@@ -1,5 +1,5 @@
-//! What is in the tables after the statements, on a real database (SQLite), and that verification
-//! sees what is wrong.
+//! Tests on a real database (SQLite) that the tables have the right contents after each step, and
+//! that verification finds wrong contents.
 
 use std::time::Duration;
 
@@ -63,8 +63,8 @@ fn options() -> InsertBenchmarkOptions {
 }
 
 #[test]
-fn tables_hold_the_rows_of_every_step_and_keep_their_size_once_deletes_began() {
-    // SQLite does not set the first id; the option must not confuse the check.
+fn tables_hold_the_rows_of_every_step_and_keep_their_size_once_deletes_begin() {
+    // SQLite ignores the first id, so the option must not confuse the check.
     let mut bench = Bench::new(&InsertBenchmarkOptions { first_id: 3_000_000_000, ..options() });
     for (index, rows) in [2100, 2200, 2200, 2200, 2200, 2200].into_iter().enumerate() {
         let checks = bench.step(index);
@@ -82,7 +82,7 @@ fn tables_hold_the_rows_of_every_step_and_keep_their_size_once_deletes_began() {
     }
 }
 
-/// Names of what is found wrong in the table of client 2 after `sql`.
+/// Returns the names of the checks that find the table of client 2 wrong after `sql`.
 fn found_after(sql: &str) -> Vec<String> {
     let mut bench = Bench::new(&options());
     bench.step(0);
@@ -96,7 +96,7 @@ fn found_after(sql: &str) -> Vec<String> {
 
 #[test]
 fn a_changed_column_is_found() {
-    // The last row, so that no delete takes it away again.
+    // This is the last row, so no DELETE removes it again.
     let change = |column| format!("UPDATE pi2 SET {column} = {column} + 1 WHERE transactionid = 2200");
     for column in ["cashregisterid", "customerid", "productid", "price"] {
         assert_eq!(found_after(&change(column)), [format!("sum({column})")]);
@@ -104,7 +104,7 @@ fn a_changed_column_is_found() {
 }
 
 #[test]
-fn a_lost_row_and_a_row_too_many_are_found() {
+fn a_missing_row_and_an_extra_row_are_found() {
     let lost = found_after("DELETE FROM pi2 WHERE transactionid = 2100");
     assert!(lost.contains(&"rows".to_owned()), "{lost:?}");
     let twice = found_after(
@@ -115,7 +115,7 @@ fn a_lost_row_and_a_row_too_many_are_found() {
 }
 
 #[test]
-fn a_table_that_is_emptied_by_others_is_found() {
+fn rows_that_others_delete_are_found() {
     let lost = found_after("DELETE FROM pi2 WHERE transactionid > 1000");
     assert!(lost.contains(&"rows".to_owned()), "{lost:?}");
 }

@@ -1,4 +1,4 @@
-//! Tables that others have filled, on a real database (SQLite).
+//! Tests steps on tables that others have filled, on a real database (SQLite).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use dbdyno_workloads::microbenchmarks::options::{MicroSequence, MicrobenchmarksO
 use dbdyno_workloads::options::Verify;
 use dbdyno_workloads::{AnyWorkload, Context, Workload};
 
-/// Rows that each connection's scan counts, on two tables of so many rows.
+/// Returns the rows that each connection's scan counts, on two tables with these numbers of `rows`.
 async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
@@ -59,7 +59,7 @@ async fn fill(session: &mut AnySession, table: u32, rows: u32) {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_scan_counts_the_rows_that_are_there_not_those_that_the_plan_speaks_of() {
+async fn a_scan_counts_the_rows_of_the_table_and_not_the_table_size_in_the_plan() {
     for verify in [Verify::Off, Verify::EachStep] {
         assert_eq!(scanned([5, 8], verify).await, [5, 8], "{verify:?}");
     }
@@ -67,7 +67,7 @@ async fn a_scan_counts_the_rows_that_are_there_not_those_that_the_plan_speaks_of
 
 #[test]
 fn connections_that_are_recorded_as_one_client_scan_the_same_table() {
-    // 128 connections are 64 clients; connection n scans table 1 + n mod 4.
+    // 128 connections are recorded as 64 clients. Connection n scans table 1 + n mod 4.
     let options = MicrobenchmarksOptions {
         sequence: MicroSequence::ThirtyTwo,
         tables: 4,

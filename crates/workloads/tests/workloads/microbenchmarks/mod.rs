@@ -1,6 +1,6 @@
-//! The microbenchmarks' statements against the original's published script: what is sent, with
-//! which parameters, how often. No test here knows how the workload is made; all look at what
-//! arrives at a database.
+//! Compares the statements of the microbenchmarks, with their parameters and their number, with the
+//! original's published script. These tests see only the statements that arrive at a database, so
+//! they do not depend on the workload's code.
 
 mod existing;
 mod parameters;
@@ -14,7 +14,8 @@ use dbdyno_workloads::microbenchmarks::options::{MicroSequence, MicrobenchmarksO
 
 use crate::desk::Desk;
 
-/// All steps of a sequence on tables of 10,000 rows, over two connections.
+/// Returns the options for all steps of a sequence on two tables of 10,000 rows, over two
+/// connections.
 pub(crate) fn options(sequence: MicroSequence) -> MicrobenchmarksOptions {
     MicrobenchmarksOptions {
         sequence,
@@ -29,7 +30,7 @@ pub(crate) fn desk(options: &MicrobenchmarksOptions) -> Desk<Microbenchmarks> {
     Desk::of(|context| Microbenchmarks::new(options, context), mysql::capabilities("innodb", true))
 }
 
-/// The numbers in a statement, without those of names.
+/// Returns the numbers in a statement, without those in table names.
 pub(crate) fn numbers(sql: &str) -> Vec<i64> {
     let sql = sql.replace("sbtest1", "").replace("sbtest2", "");
     sql.split(|character: char| !character.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()

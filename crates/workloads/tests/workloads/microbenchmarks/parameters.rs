@@ -1,4 +1,4 @@
-//! Parameters of each step: which values, how far ranges go, how they are spread.
+//! Tests the parameters of each step: their values, the width of ranges, and their distribution.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ fn hot_points_are_the_ids_after_the_middle_for_all_connections() {
 }
 
 #[test]
-fn lists_are_as_long_as_they_should_be_and_drawn_anew_each_time() {
+fn lists_have_the_right_length_and_are_drawn_again_for_each_operation() {
     for (step, length) in [
         ("random-points_range=10", 10),
         ("random-points_range=100", 100),
@@ -78,15 +78,15 @@ fn update_one_changes_row_1_of_every_table_and_zipf_prefers_the_first_rows() {
     assert_eq!(ones.iter().map(|sql| &sql[7..14]).collect::<BTreeSet<_>>().len(), 2, "both tables");
     let mut counts: BTreeMap<i64, u32> = BTreeMap::new();
     statements("update-zipf", 0, 4_000).iter().for_each(|sql| *counts.entry(id(sql)).or_default() += 1);
-    // Of 10,000 ids with exponent 0.8, id 1 has 1 / sum(1 / i^0.8) = 3.7 % of the draws: 148 of
-    // 4,000.
+    // With 10,000 ids and exponent 0.8, id 1 gets 1 / sum(1 / i^0.8) = 3.7 % of the draws, which is
+    // 148 of 4,000.
     assert!(counts[&1].abs_diff(148) < 50, "{}", counts[&1]);
     let first_hundred: u32 = counts.range(..=100).map(|(_, count)| count).sum();
     assert!(first_hundred > 1_000, "{first_hundred}");
 }
 
 #[test]
-fn each_group_of_statements_draws_its_own_table_and_scans_keep_theirs() {
+fn each_group_of_statements_draws_its_own_table_and_each_scan_stays_on_one() {
     let table = |sql: &str| sql.find("sbtest").map(|at| sql[at..at + 7].to_owned());
     let transaction = statements("read-write_range=10", 0, 1);
     let points: BTreeSet<_> = transaction[1..11].iter().map(|sql| table(sql)).collect();
@@ -110,13 +110,13 @@ fn steps_before_and_after_the_writes_draw_different_numbers_and_a_seed_repeats_t
     assert_eq!(statements("point-query", 0, 5), statements("point-query", 0, 5));
 }
 
-/// A statement without its texts, which are digits.
+/// Returns a statement without its text values, because they consist of digits.
 fn without_texts(sql: &str) -> String {
     sql.split('\'').step_by(2).collect()
 }
 
 #[test]
-fn ids_and_k_of_every_statement_begin_where_the_plan_says() {
+fn ids_and_k_of_every_statement_begin_at_the_first_id_of_the_plan() {
     const SHIFT: i64 = 5_000_000_000;
     for sequence in [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo] {
         let mut near = desk(&options(sequence));
@@ -130,8 +130,8 @@ fn ids_and_k_of_every_statement_begin_where_the_plan_says() {
                 near.operations(step, 0, 2).concat().into_iter().zip(far.operations(step, 0, 2).concat());
             for (near, far) in pairs {
                 let (one, other) = (without_texts(&near), without_texts(&far));
-                // What is in the statement itself stays: `k=k+1`, `LENGTH(c) < 0`, the 0 that asks
-                // for an id.
+                // Numbers that belong to the statement itself do not move: those in `k=k+1` and in
+                // `LENGTH(c) < 0`, and the 0 for which the server gives an id.
                 let fixed = usize::from(one.contains("k+1") || one.contains("LENGTH") || one.contains("(0,"));
                 let moved: Vec<i64> = numbers(&other)
                     .into_iter()

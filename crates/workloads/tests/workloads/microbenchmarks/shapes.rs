@@ -1,4 +1,4 @@
-//! Statements of each step: shapes, order, number, protocol.
+//! Tests the statements of each step: their shapes, order, number and protocol.
 
 use dbdyno_workloads::microbenchmarks::options::MicroSequence;
 use dbdyno_workloads::options::Protocol;
@@ -6,7 +6,7 @@ use dbdyno_workloads::{AnyWorkload, Steps};
 
 use super::{desk, options};
 
-/// The statement with digits as `#`, runs of them as one, and lists as their length.
+/// Returns the statement with each run of digits as `#`, and each list as its length.
 fn shape(sql: &str) -> String {
     let mut out = String::new();
     for character in sql.replace("sbtest1", "T").replace("sbtest2", "T").chars() {
@@ -22,7 +22,8 @@ fn shape(sql: &str) -> String {
     }
 }
 
-/// One operation of each step, each statement once with its number.
+/// Describes one operation of each step. Each statement is there once, with the number of times
+/// that it is sent.
 fn all(sequence: MicroSequence) -> String {
     let mut desk = desk(&options(sequence));
     let mut out = String::new();
@@ -154,7 +155,7 @@ fn operations_have_the_originals_numbers_of_statements() {
 }
 
 #[test]
-fn statements_are_prepared_but_inserts_and_scans() {
+fn all_statements_but_inserts_and_scans_are_prepared_by_default() {
     for protocol in [Protocol::Auto, Protocol::Text, Protocol::Prepared] {
         let options = dbdyno_workloads::microbenchmarks::options::MicrobenchmarksOptions {
             protocol,

@@ -1,4 +1,4 @@
-//! Steps through the load engine: how they end, what is counted.
+//! Runs steps through the load engine, and tests how they end and what is counted.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use dbdyno_workloads::{AnyWorkload, Steps};
 
 use super::{desk, options};
 
-/// Done, empty and rows by statement.
+/// Returns each statement with the numbers of its executions, of executions without rows, and of
+/// rows.
 fn counted(events: &[StepEvent]) -> Vec<(String, u64, u64, u64)> {
     let of = |event: &StepEvent| match event {
         StepEvent::Statement { statement, done, empty, rows, .. } => {
@@ -67,7 +68,7 @@ fn a_scan_counts_the_rows_of_its_table_and_ends_when_each_table_was_read() {
 }
 
 #[test]
-fn a_step_tells_its_published_name_its_groups_and_the_state_of_its_tables() {
+fn a_step_records_its_published_name_its_groups_and_the_state_of_its_tables() {
     let desk = desk(&options(MicroSequence::FortyTwo));
     let line = |name: &str| {
         let spec = desk.workload.spec(desk.index(name));
@@ -107,7 +108,7 @@ fn a_step_tells_its_published_name_its_groups_and_the_state_of_its_tables() {
 }
 
 #[test]
-fn times_and_pauses_are_those_that_the_plan_says() {
+fn time_caps_and_warm_ups_follow_from_the_lengths_in_the_plan() {
     let second = |seconds| PlanDuration::from_secs(seconds);
     let options = MicrobenchmarksOptions {
         read_time: second(7),
@@ -119,7 +120,7 @@ fn times_and_pauses_are_those_that_the_plan_says() {
     let desk = desk(&options);
     let outline = |name: &str| desk.workload.outlines()[desk.index(name)].clone();
     let cap = |name: &str| outline(name).time_cap;
-    // Four times (length + warm-up of 5 s), and 10 s of patience.
+    // The cap is four times the length with its warm-up of 5 s, and 10 s more.
     assert_eq!(cap("point-query"), Some(Duration::from_secs(58)));
     assert_eq!(cap("write-only"), Some(Duration::from_secs(66)));
     assert_eq!(cap("scan.warm"), Some(Duration::from_secs(42)));

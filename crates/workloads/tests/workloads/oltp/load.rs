@@ -1,4 +1,4 @@
-//! The load: how many statements, which rows, what they hold.
+//! Tests the statements of the load, and the rows that they insert.
 
 use dbdyno_db::null::Request;
 use dbdyno_db::{Capabilities, mysql, postgres, sqlite};
@@ -8,7 +8,7 @@ use dbdyno_workloads::{AnyWorkload, Workload};
 
 use crate::desk::Desk;
 
-/// The rows of a multi-row INSERT, as (k, c, pad).
+/// Returns the rows of a multi-row INSERT, as (k, c, pad).
 fn rows(sql: &str) -> Vec<(u64, &str, &str)> {
     let values = sql.split_once("VALUES(").unwrap().1.strip_suffix(')').unwrap();
     values
@@ -38,7 +38,8 @@ fn ten_thousand_rows_are_four_statements_of_at_most_half_a_mebibyte() {
     assert_eq!(distinct.len(), 10_000);
 }
 
-/// Whether each statement of the load is prepared, and what it says with its parameters.
+/// Returns, for each statement of the load, whether it is prepared, and its text with parameters
+/// filled in.
 fn load_of(protocol: Protocol, capabilities: Capabilities) -> Vec<(bool, String)> {
     let options =
         OltpOptions { tables: 2, table_size: 6_000, load_connections: 1, protocol, ..OltpOptions::default() };
@@ -49,7 +50,7 @@ fn load_of(protocol: Protocol, capabilities: Capabilities) -> Vec<(bool, String)
 }
 
 #[test]
-fn inserts_are_prepared_but_for_the_last_of_a_table_and_say_what_texts_say() {
+fn all_inserts_but_the_last_of_a_table_are_prepared_and_equal_the_text_inserts() {
     for capabilities in
         [mysql::capabilities("innodb", true), postgres::capabilities(), sqlite::capabilities()]
     {
@@ -77,7 +78,7 @@ fn every_product_gets_the_same_rows_and_tables_differ() {
 }
 
 #[test]
-fn whole_tables_go_to_connections_where_they_come_out_even() {
+fn each_connection_loads_whole_tables_where_the_tables_divide_evenly() {
     let options = OltpOptions { tables: 4, table_size: 10, load_connections: 2, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let tables = |operations: Vec<Vec<String>>| -> Vec<String> {
@@ -89,7 +90,7 @@ fn whole_tables_go_to_connections_where_they_come_out_even() {
 }
 
 #[test]
-fn indexes_go_round_the_connections() {
+fn every_table_gets_its_index() {
     let options = OltpOptions { tables: 5, table_size: 10, load_connections: 2, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let (end, record) = desk.run("index");
@@ -101,8 +102,8 @@ fn indexes_go_round_the_connections() {
     assert_eq!(indexes.len(), 5);
 }
 
-/// `id`, `k`, `c` and `pad` of every row that the load sends in INSERTs with ids, in the order of
-/// ids.
+/// Returns the id, and `k`, `c` and `pad` as text, of every row that the INSERTs in `texts` hold.
+/// The rows are in the order of ids.
 fn rows_with_ids(texts: &[String]) -> Vec<(u64, String)> {
     let of_statement = |sql: &String| -> Vec<(u64, String)> {
         let values = sql.split_once("VALUES(").unwrap().1.strip_suffix(')').unwrap();
@@ -123,7 +124,7 @@ fn sent(desk: &mut Desk) -> Vec<String> {
 }
 
 #[test]
-fn one_table_is_loaded_by_several_connections_row_for_row_as_by_one() {
+fn several_connections_load_the_same_rows_into_a_table_as_one_connection() {
     let options = |load_connections, auto_inc| OltpOptions {
         table_size: 12_000,
         load_connections,
@@ -160,7 +161,7 @@ fn a_stream_holds_the_same_rows_as_the_inserts_in_every_products_form() {
         for text in texts {
             let (said, lines) = text.split_once('\n').unwrap();
             assert_eq!(said, statement);
-            // Where the server numbers them, rows must come in the order of ids.
+            // Where the server gives the ids, rows must arrive in the order of ids.
             let counted = rows.len() as u64..;
             let row = |(number, line): (u64, &str)| match line.split_once('\t').unwrap() {
                 (id, rest) if statement.contains("id") => (id.parse::<u64>().unwrap(), rest.to_owned()),
@@ -214,7 +215,7 @@ fn a_table_may_have_more_rows_than_32_bits_can_number() {
 }
 
 #[test]
-fn an_index_before_the_load_is_made_with_the_table() {
+fn an_index_before_the_load_is_created_with_the_table() {
     let options = OltpOptions { index_before_load: true, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     assert!(!desk.workload.steps().contains(&"index".to_owned()));

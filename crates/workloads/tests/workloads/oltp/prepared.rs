@@ -1,4 +1,4 @@
-//! The plan's count of prepared statements against the statements that each step has.
+//! Compares the plan's number of prepared statements with the statements that each step has.
 
 use dbdyno_db::postgres;
 use dbdyno_plan::{Plan, WorkloadOptions};
@@ -14,7 +14,8 @@ fn plan(workload: &str) -> Plan {
     parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Different statements of the plan's last step, which its specification lists once each.
+/// Returns the number of different statements in the plan's last step. Its specification lists each
+/// of them once.
 fn statements<W: Workload>(desk: &Desk<W>) -> u64 {
     let spec = desk.workload.spec(desk.workload.steps().len() - 1);
     assert_eq!(spec.kinds[0].protocol, "prepared", "{}", spec.name);
@@ -36,7 +37,7 @@ fn the_plan_counts_the_statements_that_a_connection_prepares() {
 }
 
 #[test]
-fn so_it_does_for_every_microbenchmark() {
+fn the_plan_counts_the_prepared_statements_of_every_microbenchmark() {
     for (sequence, least) in [("42", 40), ("32", 30)] {
         let table = format!("[workload.microbenchmarks]\nprotocol = \"prepared\"\nsequence = \"{sequence}\"");
         let mut steps =

@@ -1,4 +1,4 @@
-//! What a profile, and tables of others, change in what is sent.
+//! Tests how a profile, and existing tables, change the statements that are sent.
 
 use dbdyno_db::{mysql, postgres};
 use dbdyno_model::{Cold, DataMode};
@@ -10,7 +10,7 @@ use dbdyno_workloads::{AnyWorkload, Workload};
 
 use crate::desk::Desk;
 
-/// The options of a plan with `[workload.oltp]`.
+/// Returns the options of a plan whose table `[workload.oltp]` has `text`.
 fn options(text: &str) -> OltpOptions {
     let plan = format!(
         "name = \"p\"\n[[variant]]\nname = \"a\"\naddress = \"mysql://root@localhost/sbtest\"\n[workload.oltp]\n{text}\n"
@@ -83,7 +83,7 @@ fn what_differs_from_the_profile_is_recorded() {
 }
 
 #[test]
-fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_had() {
+fn a_cleanup_before_the_first_test_is_recorded_and_a_plan_can_turn_it_off() {
     let settle = |text: &str| {
         let deviations = Oltp::deviations(&options(text));
         deviations.into_iter().find(|one| one.topic == "settle").map(|one| one.here)
@@ -100,9 +100,9 @@ fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_
 }
 
 #[test]
-fn tables_of_others_are_looked_at_and_neither_made_nor_dropped() {
+fn existing_tables_are_inspected_and_neither_made_nor_dropped() {
     let tests = vec![OltpTest::PointSelect, OltpTest::ReadWrite];
-    // Without checks no one reads whole tables.
+    // Without verification no whole table is read.
     let verify = Verify::Off;
     let options = OltpOptions { use_existing: true, tables: 2, tests, verify, ..OltpOptions::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", false));

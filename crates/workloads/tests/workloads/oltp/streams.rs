@@ -1,4 +1,4 @@
-//! Statements of each test: shapes, order, shares, ranges.
+//! Tests the statements of each test: their shapes, order, shares and ranges.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn desk(options: &OltpOptions) -> Desk {
     Desk::new(options, mysql::capabilities("innodb", true))
 }
 
-/// The statement with digits as `#`, and a run of them as one.
+/// Returns the statement with each run of digits as `#`.
 fn shape(sql: &str) -> String {
     let mut out = String::new();
     for character in sql.chars() {
@@ -34,8 +34,8 @@ fn numbers(sql: &str) -> Vec<i64> {
     sql.split(|character| !is_digit(character)).filter_map(|part| part.parse().ok()).collect()
 }
 
-/// Frozen: these are the first transactions of seed 1 on every database. A change of them makes all
-/// runs before incomparable with all runs after, and must raise the workload's version.
+/// This is the first transaction of seed 1 on every database. It is frozen. A change of it makes
+/// runs before and after it incomparable, and must raise the workload's version.
 #[test]
 fn the_first_transaction_of_seed_1_is_this() {
     let operation = desk(&options()).operations("read-write.c1", 0, 1).remove(0);
@@ -127,7 +127,7 @@ fn every_test_sends_its_statements_and_no_other() {
 }
 
 #[test]
-fn text_and_prepared_statements_say_the_same_on_every_product() {
+fn text_and_prepared_statements_are_the_same_on_every_product() {
     let text = |protocol, capabilities| {
         let mut desk = Desk::new(&OltpOptions { protocol, ..options() }, capabilities);
         desk.operations("read-write.c4", 2, 3)
@@ -149,7 +149,7 @@ fn ranges_span_their_size_and_ids_stay_in_the_table() {
     for operation in desk(&options).operations("read-only.c1", 0, 300) {
         for sql in operation.iter().filter(|sql| sql.starts_with("SELECT")) {
             let numbers = numbers(sql);
-            // The first number is the table's.
+            // The first number belongs to the table's name.
             let id = numbers[1];
             assert!((1..=1000).contains(&id), "{sql}");
             seen = (seen.0.min(id), seen.1.max(id));
@@ -162,7 +162,7 @@ fn ranges_span_their_size_and_ids_stay_in_the_table() {
 }
 
 #[test]
-fn a_delete_and_the_insert_after_it_are_of_the_same_row() {
+fn a_delete_and_the_insert_after_it_affect_the_same_row() {
     let options = OltpOptions { tables: 8, delete_inserts: 2, ..options() };
     for operation in desk(&options).operations("write-only.c1", 0, 200) {
         let pairs: Vec<_> = operation.iter().map(|sql| numbers(sql)).collect();
@@ -174,7 +174,7 @@ fn a_delete_and_the_insert_after_it_are_of_the_same_row() {
 }
 
 #[test]
-fn groups_draw_their_tables_alike_and_apart() {
+fn each_group_of_statements_draws_its_own_table_from_all_tables() {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
     let mut differ = 0;
     let many = OltpOptions { tables: 8, ..options() };
@@ -187,7 +187,7 @@ fn groups_draw_their_tables_alike_and_apart() {
     }
     assert_eq!(counts.len(), 8);
     assert!(counts.values().all(|count| count.abs_diff(250) < 75), "{counts:?}");
-    // 7 of 8 times the ranges use another table than the point selects.
+    // In 7 of 8 transactions, the ranges and the point selects use different tables.
     assert!(usize::abs_diff(differ, 1750) < 75, "{differ}");
     let one = OltpOptions { tables: 8, one_table: true, ..options() };
     for operation in desk(&one).operations("read-write.c1", 0, 50) {
@@ -197,7 +197,7 @@ fn groups_draw_their_tables_alike_and_apart() {
 }
 
 #[test]
-fn connections_and_steps_draw_apart_and_each_can_be_repeated() {
+fn connections_and_steps_draw_different_numbers_and_each_can_be_repeated() {
     let mut desk = desk(&options());
     let first = desk.operations("point-select.c4", 0, 50);
     assert_eq!(first, desk.operations("point-select.c4", 0, 50));
@@ -214,7 +214,7 @@ fn tests_draw_from_the_distribution_of_the_plan() {
 }
 
 #[test]
-fn ids_of_the_client_come_after_the_greatest_one_and_are_never_given_twice() {
+fn ids_from_the_client_follow_the_highest_id_and_are_never_given_twice() {
     let options = OltpOptions { auto_inc: false, tables: 2, ..options() };
     let mut desk = desk(&options);
     desk.journal.answer("SELECT MAX(id) FROM sbtest1", 10_000);

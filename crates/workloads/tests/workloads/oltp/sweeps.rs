@@ -1,5 +1,4 @@
-//! Steps of a sweep as the load engine runs them: how long, with how many connections, at which
-//! rate.
+//! Runs steps of a sweep through the load engine, and tests their length, connections and rate.
 
 use dbdyno_db::null;
 use dbdyno_model::PlanDuration;
@@ -32,18 +31,19 @@ fn a_step_lasts_its_time_after_its_warm_up() {
 }
 
 #[test]
-fn rates_are_of_all_connections_together_and_keep_their_operations() {
+fn a_rate_is_over_all_connections_and_an_operation_is_the_same_on_each() {
     for arrivals in [OltpArrivals::Constant, OltpArrivals::Poisson] {
         let options = OltpOptions { arrivals, rates: vec![400], ..options() };
         let mut desk = Desk::new(&options, null::capabilities());
         let (end, record) = desk.run("point-select.c8.r400");
         let done: u64 = end.tasks.iter().map(|task| task.done).sum();
-        // Of a Poisson process in one second: 400 with a deviation of 20, and always the same ones.
+        // A Poisson process has 400 arrivals in one second, with a standard deviation of 20. The
+        // seed makes the number the same in each run.
         let expected = if arrivals == OltpArrivals::Constant { 400..=400 } else { 300..=480 };
         let sum = |field: fn(&Interval) -> u64| record.intervals.iter().map(field).sum::<u64>();
         let (due, dropped) = (sum(|interval| interval.due), sum(|interval| interval.dropped));
         assert!(expected.contains(&due), "{arrivals:?}: {due}");
-        // A machine that is busy with other things may leave some of the last to be done.
+        // On a busy machine some of the last operations may be dropped.
         assert_eq!(done + dropped, due, "{arrivals:?}");
         assert_eq!(record.spec.kinds[0].connections_per_client, 8);
         assert!(
@@ -67,7 +67,7 @@ fn thinking_slows_a_closed_loop_down() {
     let mut desk = Desk::new(&options, null::capabilities());
     let (end, record) = desk.run("point-select.c8");
     let done: u64 = end.tasks.iter().map(|task| task.done).sum();
-    // Each begins at once and then every 100 ms at most.
+    // Each connection sends its first operation at once, and then at most one per 100 ms.
     assert!((8..=88).contains(&done), "{done} operations of 8 connections in 1 s");
     assert_eq!(record.spec.kinds[0].arrivals, "closed, think time 100ms");
 }

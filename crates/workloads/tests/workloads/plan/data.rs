@@ -1,4 +1,4 @@
-//! The keys `data` and `cold` of each workload.
+//! Tests the keys `data` and `cold` of each workload.
 
 use dbdyno_workloads::plans::parse;
 
@@ -14,7 +14,7 @@ fn read(variant: &str, workload: &str) -> String {
 }
 
 #[test]
-fn modes_and_cold_steps_are_read_and_what_cannot_be_is_named() {
+fn data_modes_and_cold_steps_are_read_and_mistakes_are_named() {
     let sqlite = "server = \"sqlite\"";
     let theirs = "address = \"mysql://u@h/db\"";
     let all = [

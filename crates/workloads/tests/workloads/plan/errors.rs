@@ -1,4 +1,5 @@
-//! What a wrong plan answers: one sentence with the file, the line and the column.
+//! Tests the errors of wrong plans. Each error is one sentence with the file, the line and the
+//! column.
 
 use dbdyno_workloads::plans::{parse, parse_with};
 
@@ -14,30 +15,30 @@ own_config = "b.cnf"
 clients = 2
 "#;
 
-/// The error of a plan.
+/// Returns the error of a plan.
 fn error(text: &str) -> String {
     parse(text, "plan.toml").expect_err("the plan must be refused").to_string()
 }
 
-/// The error of [`GOOD`] with one text replaced.
+/// Returns the error of [`GOOD`] with one text replaced.
 fn broken(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from:?} is not in the good plan");
     error(&GOOD.replacen(from, to, 1))
 }
 
-/// The error of [`GOOD`] with one override.
+/// Returns the error of [`GOOD`] with one override.
 fn overridden(key: &str, value: &str) -> String {
     let overrides = [(key.to_owned(), value.to_owned())];
     parse_with(GOOD, "plan.toml", &overrides).expect_err("the override must be refused").to_string()
 }
 
 #[test]
-fn the_good_plan_is_good() {
+fn the_plan_that_the_tests_change_is_valid() {
     parse(GOOD, "plan.toml").expect("the plan that the others are made from");
 }
 
 #[test]
-fn text_that_is_not_toml_is_shown_where_it_breaks() {
+fn text_that_is_not_toml_is_refused_with_its_position() {
     insta::assert_snapshot!(broken("clients = 2", "clients = "), @"plan.toml:10:11: this is not TOML: string values must be quoted, expected literal string");
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p"), @r#"plan.toml:1:10: this is not TOML: invalid basic string, expected `"`"#);
     insta::assert_snapshot!(broken("clients = 2", "clients = 2\nclients = 3"), @"plan.toml:11:1: this is not TOML: duplicate key");
@@ -45,7 +46,7 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 }
 
 #[test]
-fn an_unknown_key_names_the_one_that_is_near() {
+fn an_unknown_key_is_refused_with_the_nearest_known_key() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?)");
     insta::assert_snapshot!(broken("own_config = ", "  ownconfig = "), @"plan.toml:8:3: unknown key `ownconfig` (did you mean `own_config`?)");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?)");
@@ -88,7 +89,7 @@ fn missing_keys_are_named() {
 }
 
 #[test]
-fn variants_say_exactly_one_server_and_nothing_that_does_not_go_with_it() {
+fn a_variant_names_exactly_one_server_and_only_keys_that_apply_to_it() {
     insta::assert_snapshot!(broken("server = \"sqlite\"", ""), @"plan.toml:3:8: variant `a` has no server: set exactly one of server, basedir and address");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\naddress = \"mysql://h/d\""), @"plan.toml:5:11: variant `a` has server and address at once: set exactly one of server, basedir and address");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\nown_config = \"a.cnf\""), @"plan.toml:5:14: variant `a` has own_config, which is only for a server that dbdyno starts (server or basedir)");
@@ -109,7 +110,7 @@ fn names_are_unique_and_fit_a_directory() {
 }
 
 #[test]
-fn thousands_of_variants_are_refused_by_their_number() {
+fn more_than_1000_variants_are_refused() {
     let plan = |count: usize| {
         let variant = |number| format!("[[variant]]\nname = \"v{number}\"\nserver = \"sqlite\"\n");
         "name = \"p\"\n".to_owned() + &(0..count).map(variant).collect::<String>() + "[workload.oltp]\n"
@@ -119,7 +120,7 @@ fn thousands_of_variants_are_refused_by_their_number() {
 }
 
 #[test]
-fn numbers_outside_their_range_are_refused_where_they_stand() {
+fn values_outside_their_range_are_refused_with_their_position() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblocks = 0"), @"plan.toml:2:10: blocks must be 1 to 10000");
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nmargin = 2"), @"plan.toml:2:10: margin must be a fraction between 0 and 1, e.g. 0.02 for 2 %");
     insta::assert_snapshot!(broken("clients = 2", "clients = 4097"), @"plan.toml:10:11: clients is 4097, but must be 1 to 4096");
@@ -171,7 +172,7 @@ fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
 }
 
 #[test]
-fn a_character_set_of_connections_is_a_word_and_only_for_mysqls_family() {
+fn a_client_charset_is_one_word_and_only_for_mysqls_family() {
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\noptions.client_charset = \"latin1\""), @"plan.toml:5:26: variant `a` has options.client_charset, which SQLite does not have; its options: pragmas");
     let word = |text: &str| broken("own_config = \"b.cnf\"", &format!("options.client_charset = \"{text}\""));
     insta::assert_snapshot!(word("latin1; DROP"), @"plan.toml:8:26: variant `b` has a client_charset that is no name of a character set: write utf8mb4, latin1, or another of the server's SHOW CHARACTER SET");
@@ -179,7 +180,7 @@ fn a_character_set_of_connections_is_a_word_and_only_for_mysqls_family() {
 }
 
 #[test]
-fn the_key_of_a_server_is_for_addresses_of_mysqls_family_and_said_once() {
+fn a_server_public_key_is_only_for_addresses_of_mysqls_family_and_given_once() {
     let started = |key: &str| broken("own_config = \"b.cnf\"", key);
     insta::assert_snapshot!(started("options.server_public_key = \"k.pem\""), @"plan.toml:8:29: variant `b` has options.server_public_key, which is only for the address of a MariaDB or MySQL server");
     insta::assert_snapshot!(started("options.allow_public_key_retrieval = true"), @"plan.toml:8:38: variant `b` has options.allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
@@ -203,7 +204,7 @@ fn an_option_that_the_servers_product_does_not_have_is_refused_with_those_that_i
 }
 
 #[test]
-fn tls_that_cannot_be_meant_is_refused() {
+fn tls_settings_that_do_not_go_together_are_refused() {
     let with = |tls: &str| broken("own_config = \"b.cnf\"", tls);
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\ntls = {}"), @"plan.toml:5:7: variant `a` has tls, which is only for a MariaDB, MySQL or PostgreSQL server");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "address = \"mysql://u@h/d?tls=off\"\ntls = {}"), @"plan.toml:5:7: variant `a` has TLS in its address and in tls: keep one");
@@ -213,7 +214,7 @@ fn tls_that_cannot_be_meant_is_refused() {
     insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?)");
 }
 
-/// The error of a plan with one workload on one variant.
+/// Returns the error of a plan with one workload on one variant.
 fn with(workload: &str, variant: &str, options: &str) -> String {
     error(&plan(workload, variant, options))
 }
@@ -231,7 +232,7 @@ fn microbenchmarks(variant: &str, options: &str) -> String {
 }
 
 #[test]
-fn tables_that_are_there_already_are_those_of_an_address() {
+fn existing_tables_are_only_for_a_server_with_an_address() {
     insta::assert_snapshot!(oltp("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on an external server; variant a has no address, so it begins with fresh data");
     let address = "address = \"mysql://root@localhost/sbtest\"";
     insta::assert_snapshot!(microbenchmarks("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on an external server; variant a has no address, so it begins with fresh data");
@@ -284,7 +285,7 @@ fn options_of_oltp_tables_that_contradict_each_other_are_named() {
 }
 
 #[test]
-fn steps_are_listed_also_of_options_that_are_checked_later() {
+fn steps_are_listed_even_for_options_that_are_checked_later() {
     for (workload, options) in [
         ("dbt3", "parts = [\"power\", \"throughput\"]\nstreams = 4_000_000_000\nscale_factor = -1.0"),
         ("dbt3", "repetitions = 4_000_000_000\ntime_limit = \"100000h\""),
@@ -294,7 +295,7 @@ fn steps_are_listed_also_of_options_that_are_checked_later() {
         ("oltp", "tests = [\"read-write\"]\ntime_cap = 1e300"),
         ("pgbench", "scale = 4_294_967_295\ntime_cap = nan"),
     ] {
-        // The design is looked at first, and for it the list of steps.
+        // The design is checked before the options, and its check needs the list of steps.
         let text =
             plan(workload, "server = \"sqlite\"", options).replacen('\n', "\ndesign = \"alternate\"\n", 1);
         let error = error(&text);

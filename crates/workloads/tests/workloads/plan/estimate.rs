@@ -1,11 +1,11 @@
-//! Forecasts of whole plans, by the Insert Benchmark.
+//! Tests forecasts of whole plans, with the Insert Benchmark as their workload.
 
 use std::time::Duration;
 
 use dbdyno_plan::{Basis, CellEstimate, Estimate, Plan, QUICKSTART, StepEstimate};
 use dbdyno_workloads::plans::parse;
 
-/// On a machine of which nothing is known, where nothing has run.
+/// Returns the forecast for an unknown machine without earlier runs.
 pub(super) fn estimate(plan: &Plan) -> Estimate {
     dbdyno_plan::estimate(plan, &Basis::default())
 }
@@ -99,7 +99,7 @@ fn disk_is_one_data_directory_at_a_time_unless_they_are_kept() {
 }
 
 #[test]
-fn what_an_address_holds_is_not_on_this_disk() {
+fn data_behind_an_address_is_not_counted_on_the_local_disk() {
     let address = |name: &str| format!("[[variant]]\nname = \"{name}\"\naddress = \"mysql://u@h/d\"\n");
     let of = |variants: &str| {
         let options = "[workload.insert-benchmark]\nload_rows = 1000\n";
@@ -114,11 +114,11 @@ fn what_an_address_holds_is_not_on_this_disk() {
 }
 
 #[test]
-fn innodb_needs_the_published_bytes_a_row() {
+fn innodb_needs_the_published_bytes_per_row() {
     let disk = |options: &str| estimate(&plan(&format!("{TWO}{options}"))).cells[0].disk_bytes as f64;
     let logs = 1280.0 * 1_048_576.0;
-    // 32 million rows, nearly nothing written: index build with sort files, 70.5 + 2 x 93.5 bytes,
-    // and 80 of binlog.
+    // Nearly nothing is written to the 32 million rows, so the peak is the index build. With sort
+    // files it takes 70.5 + 2 x 93.5 bytes per row, and the binlog takes 80.
     let short = "write_rows = 1\nread_write_time = \"1s\"\nrates = [1]\n";
     let built = (disk(&format!("load_rows = 32_000_000\n{short}")) - logs) / 32e6;
     assert!((built - 337.5).abs() < 0.1, "{built} bytes per row");

@@ -1,4 +1,4 @@
-//! What data modes change in forecasts.
+//! Tests how data modes change forecasts.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn with_snapshots_the_load_counts_once_and_resets_count_each_time() {
 }
 
 #[test]
-fn microbenchmarks_settle_once_after_the_load_where_its_data_come_back() {
+fn microbenchmarks_settle_after_the_load_where_the_loaded_data_are_restored() {
     let plan = "name = \"p\"\nblocks = 3\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n\
         [workload.microbenchmarks]\nsteps = [\"point-query.warm\", \"point-query.pre\", \"read-write*\", \"scan\"]\n\
         table_size = 1_000_000\nsettle_wait = \"60s\"\n";
@@ -48,7 +48,8 @@ fn microbenchmarks_settle_once_after_the_load_where_its_data_come_back() {
         [&preserve, &restore, &each].map(|cell| cell.once.join(" ")),
         ["", "load index settle snapshot", "load index settle snapshot"]
     );
-    // The warm-up and the step after it share their data; three more begin on fresh ones.
+    // The warm-up step and the step after it share their data. Each of the three other steps begins
+    // on fresh data.
     let load: Duration = each.steps[..4].iter().map(|step| step.duration).sum();
     insta::assert_snapshot!(added(&reset), @"reset, 3 times fresh data, loaded again: 197.7s");
     assert_eq!(reset.steps.last().unwrap().duration, 3 * load);
@@ -64,7 +65,7 @@ fn microbenchmarks_settle_once_after_the_load_where_its_data_come_back() {
     insta::assert_snapshot!(added(&with("restart\"\ncold = [\"point-query.pre\"]\n#")), @"restart, 5 times a stop and a start: 10.7s");
 }
 
-/// The parts after `verify`.
+/// Returns the parts of the forecast after `verify`.
 fn added(cell: &CellEstimate) -> String {
     let steps = cell.steps.iter().skip_while(|step| step.name != "verify").skip(1);
     steps.map(|step| format!("{}, {}: {:.1?}\n", step.name, step.detail, step.duration)).collect()

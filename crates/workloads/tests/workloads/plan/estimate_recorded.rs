@@ -1,5 +1,6 @@
-//! The shipped figures next to runs that were recorded: those of docs/reports, on a machine whose
-//! servers had one CPU and 23.5 GiB of memory; and a published one.
+//! Compares forecasts from the shipped figures with recorded runs and with a published run. The
+//! recorded runs are those of docs/reports, on a machine whose servers had one CPU and 23.5 GiB of
+//! memory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use dbdyno_plan::{Basis, Estimate, Plan, estimate};
 use dbdyno_workloads::plans::read_with;
 
-/// Plans in their small size, and the minutes that their runs took.
+/// Plans, each with the minutes that the run of its small size took.
 const RECORDED: [(&str, f64); 7] = [
     ("binlog-sync-2x2", 10.0),
     ("dbt3-2012", 35.0),
@@ -18,7 +19,7 @@ const RECORDED: [(&str, f64); 7] = [
     ("thread-pool-2012", 5.0),
 ];
 
-/// Options of a small size that were others when the run was recorded.
+/// Returns the options of the small size that had other values when the run was recorded.
 fn as_recorded(name: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let options = [
         ("workload.microbenchmarks.read_time", "1s"),
@@ -64,7 +65,7 @@ fn the_write_step_of_the_small_size_takes_the_seconds_that_were_recorded() {
     assert!(of("l.i1").is_some_and(|length| recorded.contains(&length)), "{:?}", of("l.i1"));
 }
 
-/// Recorded on two CPUs.
+/// This run was recorded on two CPUs.
 #[test]
 fn writes_beyond_a_buffer_pool_without_a_page_cache_take_the_seconds_that_were_recorded() {
     let plan = plan("binlog-sync-2x2", &[("size", "small")]);
@@ -90,7 +91,7 @@ fn queries_on_data_that_do_not_fit_into_memory_take_the_published_time() {
         .iter()
         .flat_map(|cell| cell.steps.iter().filter(|step| is_query(&step.name)).map(|step| step.duration))
         .sum();
-    // Five executions of each query on each of three servers.
+    // Each query is executed five times on each of three servers.
     let hours = queries.as_secs_f64() * 5.0 / 3600.0;
     assert!((hours / 125.0 - 1.0).abs() < 0.02, "{hours} h for the 125 that were published");
 }

@@ -1,5 +1,5 @@
-//! Plans as their readers see them: what is read, what is refused and where, what ships with
-//! dbdyno.
+//! Tests the reading of plans, the errors of wrong plans and their positions, forecasts, and the
+//! plans that come with dbdyno.
 
 mod data;
 mod errors;

@@ -1,4 +1,4 @@
-//! What `--set KEY=VALUE` changes, and what `read` says about a file that is not there.
+//! Tests the overrides of `--set KEY=VALUE`, and the errors for files that are missing or wrong.
 
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn with(pairs: &[(&str, &str)]) -> Plan {
 }
 
 #[test]
-fn values_are_toml_or_else_texts() {
+fn values_are_toml_or_otherwise_text() {
     let plan = with(&[
         ("blocks", "7"),
         ("margin", "0.5"),
@@ -52,7 +52,7 @@ fn values_are_toml_or_else_texts() {
 }
 
 #[test]
-fn tables_that_are_absent_are_made() {
+fn missing_tables_are_created() {
     let plan = with(&[("host.server_cpus", "0-1"), ("host.client_cpus", "2")]);
     assert_eq!(plan.host.server_cpus, Some(CpuList(vec![0, 1])));
     assert_eq!(plan.host.client_cpus, Some(CpuList(vec![2])));
@@ -105,7 +105,7 @@ fn relative_paths_of_overrides_count_from_the_plans_folder_too() {
 }
 
 #[test]
-fn a_plan_that_is_not_there_is_named() {
+fn a_missing_plan_file_is_named() {
     let message = read_with(Path::new("no/such.toml"), &[]).expect_err("absent").to_string();
     assert!(message.starts_with("cannot read the plan no/such.toml: "), "{message}");
 }

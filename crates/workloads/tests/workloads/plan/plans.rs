@@ -1,5 +1,5 @@
-//! The plans that come with dbdyno: they parse, obey the JSON Schema, and the schema file is the
-//! types' own.
+//! Tests that the plans that come with dbdyno can be read and obey the JSON Schema, and that the
+//! schema file is the one that the types give.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn crate_folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The files in `plans/` at the repository's root.
+/// Returns the files in `plans/` at the repository's root.
 fn plan_files() -> Vec<PathBuf> {
     let folder = crate_folder().join("../../plans");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -24,7 +24,7 @@ fn plan_files() -> Vec<PathBuf> {
     files
 }
 
-/// What the schema says against a plan's text, one line a complaint.
+/// Returns the errors that the schema finds in a plan's text, one per line.
 fn schema_errors(text: &str) -> String {
     let value: toml::Value = toml::from_str(text).expect("TOML");
     let value = serde_json::to_value(value).expect("TOML without dates is JSON");
@@ -46,7 +46,7 @@ fn every_shipped_plan_parses_and_obeys_the_schema_without_a_warning() {
 }
 
 #[test]
-fn plans_that_follow_a_published_report_have_figures_a_size_and_sections_that_hold() {
+fn plans_that_follow_a_published_report_have_a_small_size_and_figures_for_each_variant() {
     let mut found = Vec::new();
     for path in plan_files() {
         let plan = read_with(&path, &[]).expect("a shipped plan");
@@ -79,7 +79,7 @@ fn plans_that_follow_a_published_report_have_figures_a_size_and_sections_that_ho
 }
 
 #[test]
-fn a_mistake_in_published_figures_is_shown_where_it_is() {
+fn a_mistake_in_published_figures_is_shown_with_its_position() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = "name = \"p\"\n[report]\npublished = \"f.toml\"\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[workload.oltp]\n";
     std::fs::write(folder.path().join("p.toml"), plan).expect("written");
@@ -147,7 +147,7 @@ fn the_schema_refuses_what_the_types_refuse() {
     }
 }
 
-/// A plan on the null database with these lines at its top and in the table of a workload.
+/// Returns a plan on the null database, with these lines at its top and in its workload's table.
 fn null_plan(top: &str, workload: &str, options: &str) -> String {
     format!(
         "name = \"p\"\n{top}\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[workload.{workload}]\n{options}\n"
@@ -218,7 +218,7 @@ fn the_schema_has_the_ranges_that_are_checked() {
 }
 
 #[test]
-fn a_plan_goes_through_toml_unchanged() {
+fn a_plan_that_is_written_as_toml_reads_back_unchanged() {
     for path in plan_files() {
         let plan = read_with(&path, &[]).expect("a shipped plan");
         let text = toml::to_string(&plan).expect("plans are TOML");
@@ -227,7 +227,7 @@ fn a_plan_goes_through_toml_unchanged() {
 }
 
 #[test]
-fn tls_is_verified_unless_configured_otherwise_and_its_files_lie_next_to_the_plan() {
+fn tls_is_verified_unless_configured_otherwise_and_its_paths_count_from_the_plans_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("p.toml");
     let text = |tls: &str| {

@@ -1,10 +1,10 @@
-//! The Lua API: each case is a script that asserts what it finds.
+//! Tests the Lua API. Most tests run a script that asserts the results of its calls.
 
 use super::bad::failures;
 use super::{desk, script};
 use crate::desk::text;
 
-/// Runs one event with `con` open; it must not fail.
+/// Runs one event, which has the open connection `con`. The event must not fail.
 fn holds(event: &str) {
     holds_with("", event);
 }
@@ -106,7 +106,7 @@ fn a_query_gives_rows_and_a_row() {
 }
 
 #[test]
-fn a_statement_that_changes_rows_has_no_result_and_asking_it_is_that_events_error() {
+fn a_statement_that_changes_rows_has_no_result_and_using_one_fails_only_that_event() {
     let given = script(
         "n = 0
          function thread_init() con = sysbench.sql.driver():connect() end
@@ -139,7 +139,7 @@ fn old_functions_take_options_that_are_texts() {
     assert_eq!(failures(&given, 1), [None]);
 }
 
-/// As sysbench's own `oltp_common.lua` does it.
+/// A script that divides its tables over connections as sysbench's `oltp_common.lua` does.
 const PARALLEL: &str = "
 sysbench.cmdline.options = { tables = { 'tables', 1 } }
 local function create()
@@ -173,7 +173,7 @@ fn a_parallel_command_makes_each_table_once_with_few_and_with_many_connections()
 }
 
 #[test]
-fn a_text_leaves_nothing_of_a_longer_one_before_it() {
+fn a_text_parameter_keeps_nothing_of_a_longer_value_before_it() {
     let text = "function thread_init()
           con = sysbench.sql.driver():connect()
           local t = sysbench.sql.type
@@ -230,7 +230,7 @@ fn parameters_have_their_types() {
 }
 
 #[test]
-fn events_end_a_thread_with_a_value_and_begin_again_with_an_error_code() {
+fn an_event_ends_its_thread_with_a_value_and_begins_again_with_an_error_code() {
     let text = "n = 0
         function event() n = n + 1 if n == 3 then return 0 end end";
     let mut desk = desk(&format!("{}events = 100\n", script_path(text)));
@@ -248,7 +248,7 @@ fn events_end_a_thread_with_a_value_and_begin_again_with_an_error_code() {
     assert_eq!((end.tasks[0].done, end.tasks[0].retries), (1, 1));
 }
 
-/// Options of a script whose folder stays until the tests end.
+/// Returns the options of a script whose folder is not deleted.
 fn script_path(text: &str) -> String {
     let given = script(text);
     let options = given.options.clone();
@@ -342,7 +342,7 @@ fn a_script_sleeps_as_long_as_it_asks() {
 }
 
 #[test]
-fn libraries_and_old_functions_are_there_however_they_are_asked_for() {
+fn libraries_and_old_functions_are_found_by_every_kind_of_look_up() {
     holds_with(
         "local seen = {} for name in pairs(_G) do seen[name] = true end
          assert(seen.math and seen.table and seen.io and seen.require and seen.db_query)

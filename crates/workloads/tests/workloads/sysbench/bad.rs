@@ -1,4 +1,5 @@
-//! Scripts that are wrong, endless, greedy or curious: each ends, and says why.
+//! Tests scripts that are wrong, do not end, take too much memory, or reach for files and programs.
+//! Each ends with an error that says why.
 
 use dbdyno_loadgen::{ConnectionTask, Notes};
 use dbdyno_record::ErrorClass;
@@ -6,7 +7,7 @@ use dbdyno_workloads::Workload;
 
 use super::{Given, desk, mistake, plan, script, stock};
 
-/// The failures of so many events of a script.
+/// Returns the failure, if any, of each of `count` events of a script.
 pub(crate) fn failures(given: &Given, count: u64) -> Vec<Option<(ErrorClass, String)>> {
     let desk = desk(&given.options);
     let (_, factory) = desk.workload.tasks(0).into_iter().next().unwrap();
@@ -36,7 +37,8 @@ fn a_mistake_is_named_with_its_line_before_anything_runs() {
     assert!(said.contains("own.lua:2:") && said.contains("unexpected symbol"), "{said}");
     let said = mistake(&script("local x = nil + 1\nfunction event() end\n"));
     assert!(said.contains("own.lua:1:") && said.contains("arithmetic"), "{said}");
-    // At the script's line of the plan, though its own words are those of a wrong option.
+    // The position is that of the key `script` in the plan, although the script's message looks
+    // like that of a wrong option.
     let said = mistake(&script("error('option a is b, but must be c')"));
     assert!(said.starts_with("p.toml:6:10: ") && said.contains("option a is b"), "{said}");
     let said = mistake(&script("x = 1"));
@@ -47,7 +49,7 @@ fn a_mistake_is_named_with_its_line_before_anything_runs() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: sysbench's own scripts"]
-fn a_mistake_in_the_options_of_an_own_script_of_sysbench_is_named() {
+fn a_mistake_in_the_options_of_a_script_from_sysbench_is_named() {
     let said = plan(&stock("oltp_read_only", "table_sizes = 5")).unwrap_err();
     assert!(said.contains("no option table_sizes"), "{said}");
     let said = plan(&stock("oltp_read_only", "tables = \"many\"")).unwrap_err();
@@ -55,7 +57,7 @@ fn a_mistake_in_the_options_of_an_own_script_of_sysbench_is_named() {
 }
 
 #[test]
-fn an_error_in_an_event_is_that_events_and_says_where() {
+fn an_error_fails_only_its_event_and_names_its_line() {
     let text = "local n = 0\nlocal function deep() error('seventh') end\n\
                 function event() n = n + 1 if n == 2 then deep() end end\n";
     let all = failures(&script(text), 3);
@@ -86,7 +88,7 @@ fn an_endless_loop_ends_even_where_its_errors_are_caught() {
 }
 
 #[test]
-fn what_could_take_the_process_down_is_not_there() {
+fn lua_features_that_could_crash_the_process_are_off() {
     for (text, wanted) in [
         ("function event() return string.dump(event) end", "field 'dump' (a nil value)"),
         ("function event() newproxy(true) end", "global 'newproxy' (a nil value)"),
@@ -106,7 +108,7 @@ fn what_could_take_the_process_down_is_not_there() {
 
 #[test]
 fn patterns_that_the_host_matches_give_what_the_library_gives() {
-    // Long enough for the host.
+    // The text is so long that the host matches the patterns, and not Lua's library.
     let text = "
 local long = ('key = value, (a(b)c); '):rep(400)
 function event()
@@ -153,7 +155,7 @@ fn a_state_that_takes_too_much_memory_ends() {
 }
 
 #[test]
-fn programs_and_foreign_files_are_off() {
+fn programs_and_files_outside_the_scripts_folder_are_off() {
     for (call, wanted) in [
         ("os.execute('true')", "os.execute is off"),
         ("io.popen('true')", "io.popen is off"),
@@ -186,7 +188,8 @@ fn a_script_reads_its_own_folder() {
     assert_eq!(failures(&given, 2), [None, None]);
 }
 
-/// Scripts with pieces cut, doubled and swapped: whatever they say, they say it and end.
+/// Lines of a script are removed, repeated, swapped and cut. Each script must end, with an error or
+/// without one.
 #[test]
 fn mutated_scripts_neither_crash_nor_hang() {
     let read = |name: &str| std::fs::read_to_string(format!("/usr/share/sysbench/{name}.lua")).unwrap();

@@ -1,5 +1,6 @@
-//! Scripts of sysbench against a journal: what they send, what the API answers, how bad scripts
-//! end. Debian's package has the scripts; `cargo xtask servers` installs it.
+//! Tests sysbench scripts on a database that only records statements: the statements that they
+//! send, the results of the API, and the errors of bad scripts. Debian's package has sysbench's own
+//! scripts, and `cargo xtask servers` installs it.
 
 mod api;
 mod bad;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::desk::Desk;
 
-/// A script in a folder of its own, with options in the words of a plan.
+/// A script in its own folder, with its options in the form of a plan.
 struct Given {
     folder: TempDir,
     options: String,
@@ -28,12 +29,12 @@ fn script(text: &str) -> Given {
     Given { folder, options: format!("script = \"{path}\"\ncommands = [\"run\"]\n") }
 }
 
-/// One of sysbench's own scripts.
+/// Returns a plan's options for one of sysbench's own scripts.
 fn stock(name: &str, options: &str) -> String {
     format!("script = \"{name}\"\noptions = {{ {options} }}\n")
 }
 
-/// A plan with such a table.
+/// Reads a plan whose table `[workload.sysbench]` has `options`.
 fn plan(options: &str) -> Result<Plan, String> {
     let text = format!(
         "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.sysbench]\n{options}"
@@ -55,7 +56,7 @@ fn desk(text: &str) -> Desk<Sysbench> {
     desk_on(text, mysql::capabilities("innodb", true))
 }
 
-/// The mistake that a plan with this script has.
+/// Returns the error of a plan with this script.
 fn mistake(given: &Given) -> String {
     plan(&given.options).expect_err("a bad script")
 }

@@ -1,5 +1,5 @@
-//! Debian's scripts: they send what the classic tests send, which were compared with sysbench
-//! itself.
+//! Tests that sysbench's own scripts, as Debian packages them, send the statements of the classic
+//! tests. Those were compared with sysbench itself.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use dbdyno_workloads::oltp::options::{OltpOptions, OltpTest};
 use super::{desk, desk_on, stock};
 use crate::desk::{Desk, text};
 
-/// The statement with digits as `#`, and a run of them as one.
+/// Returns the statement in lower case without blanks, and with each run of digits as `#`.
 fn shape(sql: &str) -> String {
     let mut out = String::new();
-    for sign in sql.chars() {
-        let sign = if sign.is_ascii_digit() { '#' } else { sign };
-        if !(sign == '#' && out.ends_with('#')) {
-            out.push(sign);
+    for character in sql.chars() {
+        let character = if character.is_ascii_digit() { '#' } else { character };
+        if !(character == '#' && out.ends_with('#')) {
+            out.push(character);
         }
     }
     out.replace("#-#-#-#-#-#-#-#-#-#", "C").replace("#-#-#-#-#", "PAD").replace(' ', "").to_lowercase()
@@ -48,8 +48,8 @@ fn scripts_send_the_statements_of_the_classic_tests_in_their_order() {
                 0,
                 20,
             );
-            // The classic insert of MySQL gives id 0 as the script does, PostgreSQL's leaves it
-            // out.
+            // The classic insert gives id 0 on MySQL and leaves the id out on PostgreSQL, as the
+            // script does.
             assert_eq!(shapes(&own), shapes(&classic), "{script}");
         }
     }
@@ -57,7 +57,7 @@ fn scripts_send_the_statements_of_the_classic_tests_in_their_order() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: sysbench's own scripts"]
-fn draws_depend_on_the_event_and_not_on_who_is_compared() {
+fn draws_depend_on_the_event_and_not_on_the_database() {
     let of = |connection, capabilities| {
         desk_on(&format!("{}connections = 2", stock("oltp_read_only", "")), capabilities).operations(
             "oltp_read_only.c2",
@@ -84,19 +84,19 @@ fn prepare_makes_the_tables_that_the_original_makes() {
     assert!(creates.iter().all(|sql| sql.contains("/*! ENGINE = innodb */")), "{creates:?}");
     let inserts: Vec<&String> =
         sent.iter().filter(|sql| sql.starts_with("INSERT INTO sbtest1(k, c, pad)")).collect();
-    // 6,000 rows of 192 bytes in statements of 512 KiB.
+    // 6,000 rows of 192 bytes need three statements of 512 KiB.
     assert_eq!(inserts.len(), 3);
     assert!(inserts.iter().all(|sql| sql.len() < 512 * 1024) && inserts[0].len() > 500 * 1024);
     assert!(sent.iter().any(|sql| sql.contains("CREATE INDEX k_2 ON sbtest2(k)")));
     let rows: u64 = end.tasks.iter().map(|task| task.rows).sum();
-    // A null database says of each other statement that it changed a row.
+    // The null database reports one changed row for each of the four other statements.
     assert_eq!(rows, 12_000 + 4);
     assert_eq!(record.damaged, None);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: sysbench's own scripts"]
-fn other_scripts_send_what_they_say() {
+fn scripts_of_random_points_and_ranges_send_as_many_as_their_options_say() {
     let sent = |script: &str, options: &str| {
         let operations = desk(&stock(script, options)).operations(&format!("{script}.c1"), 0, 5);
         shapes(&operations).concat()
@@ -132,7 +132,7 @@ fn a_database_whose_tables_give_the_keys_gets_them_as_integers() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: sysbench's own scripts"]
-fn statements_are_counted_by_kind_and_the_script_apart() {
+fn statements_are_counted_by_kind_and_separately_from_the_script() {
     let mut desk = desk(&format!("{}events = 50", stock("oltp_read_write", "")));
     let (_, record) = desk.run("oltp_read_write.c1");
     let counted: BTreeMap<String, u64> = record
@@ -144,6 +144,6 @@ fn statements_are_counted_by_kind_and_the_script_apart() {
         })
         .collect();
     let of = |name: &str| counted.get(name).copied().unwrap_or(0);
-    // A null database says that BEGIN and COMMIT changed a row.
+    // The null database reports a changed row for BEGIN and COMMIT, so the two kinds are added.
     assert_eq!((of("read"), of("write") + of("other"), of("script")), (14 * 50, 6 * 50, 50), "{counted:?}");
 }
