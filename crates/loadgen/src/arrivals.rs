@@ -16,7 +16,7 @@ use crate::{Philox, Schedule};
 pub enum Arrivals {
     /// The next operation is due when the one before it is answered.
     Closed,
-    /// The next operation is due when a think time after the answer before it is over.
+    /// The next operation is due one think time after the answer to the one before.
     Thinking(ThinkTime),
     /// Operations become due as they arrive, whatever happened before. A late task catches up.
     Open(ArrivalProcess),
@@ -33,8 +33,8 @@ pub enum Arrivals {
 /// How long a closed loop pauses between an answer and the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkTime {
-    /// The pause is always `time`. The pause before the first operation is a part of it, uniformly
-    /// drawn, so that connections do not run in step.
+    /// The pause is always `time`. The pause before the first operation is a uniformly drawn
+    /// fraction of it, so that connections do not run in step.
     Fixed { time: Duration, draws: Draws },
     /// The pause is exponential with mean `mean`, before the first operation too, so that the loop is
     /// in a steady state from the beginning.
@@ -188,9 +188,9 @@ impl ArrivalProcess {
 
     /// Returns the process in which operation `count` is due exactly after the time that `count`
     /// operations take at the process's rate. In a Poisson process that time is random, so all gaps
-    /// are stretched by the same factor. Its times are then those of a Poisson process of which it
-    /// is known that `count` operations come in that time (the conditional property of arrival
-    /// times: S. Ross, Stochastic Processes, 2nd edition, theorem 2.3.1).
+    /// are stretched by the same factor. Its times are then distributed like those of a Poisson
+    /// process that has `count` operations in that time (the conditional property of arrival times:
+    /// S. Ross, Stochastic Processes, 2nd edition, theorem 2.3.1).
     #[must_use]
     pub fn fitted_to(self, count: u64) -> Self {
         let Self::Poisson { operations, per, draws, .. } = self else { return self };
@@ -199,7 +199,7 @@ impl ArrivalProcess {
         Self::Poisson { operations, per, draws, stretch: asked_ns / came_ns as f64 }
     }
 
-    /// Returns the operations per second that the process asks for.
+    /// Returns the rate of the process in operations per second.
     pub fn rate_per_second(&self) -> f64 {
         match *self {
             Self::Constant { operations, per, .. } | Self::Poisson { operations, per, .. } => {
@@ -262,8 +262,7 @@ impl Cursor {
         Self { arrival_process, number: 0, due_ns, blocks }
     }
 
-    /// Returns the due time of operation `number`, which must not lie before the one that was asked for
-    /// last.
+    /// Returns the due time of operation `number`, which must not be lower than in the last call.
     pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
         if let ArrivalProcess::Constant { .. } = self.arrival_process {
             return self.arrival_process.next_ns(number, 0);
@@ -276,8 +275,8 @@ impl Cursor {
         self.due_ns
     }
 
-    /// Returns how many operations, at most `limit`, are due before `at_ns`, which must not lie before
-    /// that of the last call.
+    /// Returns how many operations, at most `limit`, are due before `at_ns`, which must not be
+    /// lower than in the last call.
     pub(crate) fn due_before(&mut self, at_ns: u64, limit: u64) -> u64 {
         if let ArrivalProcess::Constant { operations, per, phase } = self.arrival_process {
             let Some(elapsed) = at_ns.checked_sub(to_ns(phase)) else { return 0 };
@@ -340,7 +339,8 @@ pub(crate) fn to_us(nanos: u64) -> u64 {
 const BLOCK: u64 = 1024;
 
 /// Processes whose mean gap is below this have blocks. Their rate is more than a million operations
-/// per second, so drawing their arrivals one by one would keep the load thread from its work.
+/// per second, so drawing their arrivals one by one would leave the load thread no time for its
+/// work.
 const FAST_NS: f64 = 1_000.0;
 
 /// A walk through the blocks of a process. The length of a block is one draw. The gaps in it are draws
@@ -401,8 +401,8 @@ impl Blocks {
         self.due_ns(self.first())
     }
 
-    /// Returns the due time of the operation after the one that was asked for last. The block must have
-    /// been entered.
+    /// Returns the due time of operation `number`, which must be the one after that of the last
+    /// call. The block must have been entered.
     pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
         self.gaps += self.draws.exponential(number);
         let since_ns = (self.gaps * self.stretch_ns) as u64;
@@ -665,8 +665,8 @@ mod tests {
     fn arrivals_at_the_highest_rate_are_counted_block_by_block() {
         let began = Instant::now();
         let count = Cursor::new(fast(100_000_000, 5)).due_before(10_000_000_000, u64::MAX);
-        // The variance of a Poisson count is its mean. Counted one by one, this would take half an hour
-        // here.
+        // The variance of a Poisson count is its mean. A count of one draw per arrival would take
+        // far longer than the limit below.
         assert!((count as f64 - 1e9).abs() < 5.0 * 1e9_f64.sqrt(), "{count}");
         assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
     }

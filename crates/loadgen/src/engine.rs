@@ -48,9 +48,9 @@ pub struct StepEnd {
     pub tasks: Vec<TaskEnd>,
 }
 
-/// Runs a step on `tasks`, and writes its intervals, histograms and events. Each task is built by its
-/// `F` on the thread that will run it. The caller writes the step's `Started` and `Ended`. What goes
-/// wrong inside the step is in [`StepEnd`].
+/// Runs a step on `tasks`, and writes its intervals, histograms and events. Each task is built by
+/// its `F` on the thread that will run it. The caller writes the step's `Started` and `Ended`.
+/// Errors inside the step are reported in [`StepEnd`].
 pub fn run<L, F>(
     step: Step<'_>,
     tasks: Vec<(TaskSpec, F)>,
@@ -216,7 +216,7 @@ fn unanswered(tasks: &[TaskEnd]) -> Option<String> {
     }
 }
 
-/// Returns the rates that open loops are asked for, by kind and arrival process.
+/// Returns the arrival rates of the open loops, by kind and arrival process.
 fn scheduled(tasks: &[TaskSpec], kinds: &[String]) -> Vec<StepEvent> {
     let mut asked: BTreeMap<(usize, &str), (f64, u32)> = BTreeMap::new();
     let mut seen = HashSet::new();

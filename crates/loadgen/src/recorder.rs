@@ -1,5 +1,5 @@
-//! Counts what one load thread does between two cuts, and records times in histograms. Cuts lie at
-//! exact times, whatever the thread was doing then.
+//! Counts the operations of one load thread between two cuts, and records their times in
+//! histograms. Cuts lie at exact times, whatever the thread was doing then.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ struct CounterSet {
     current: Counts,
 }
 
-/// What each task has in addition to the counters in its [`CounterSet`].
+/// The state of one task. Its counters are in its [`CounterSet`].
 #[derive(Debug)]
 struct TaskState {
     counter_set: usize,
@@ -171,8 +171,9 @@ impl Recorder {
         self.times[counter_set.kind].record(to_us(service_ns), to_us(response_ns));
     }
 
-    /// Returns what an edge of the window changes in the counts of the interval in which an operation
-    /// with this cycle ends. The result has a share of the operation and a number of nanoseconds. It is
+    /// Returns a correction for an operation whose cycle crosses an edge of the window, so that the
+    /// operation counts by the share of its cycle inside the window. The result has the share of
+    /// the operation and the nanoseconds to add to the interval in which the operation ends. It is
     /// `None` for a cycle that lies wholly inside or outside the window.
     #[inline]
     fn cut_of(&self, began_ns: u64, ended_ns: u64) -> Option<(f64, f64)> {

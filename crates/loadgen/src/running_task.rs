@@ -45,7 +45,7 @@ pub(crate) struct RunningTask {
     notes: Notes,
     end: TaskEnd,
     refusals: u32,
-    /// Since when the current burst has been running. It is used only by [`Arrivals::Burst`].
+    /// When the current burst began. Only [`Arrivals::Burst`] uses it.
     pub(crate) burst_ns: u64,
     /// Numbers that were given up when the schedule was last asked for an operation.
     skipped: Range<u64>,
@@ -469,7 +469,8 @@ pub(crate) fn describe(failure: &Failure) -> String {
     }
 }
 
-/// A burst that took less than this is followed by a sleep to a full second (the original's rule).
+/// A burst that took less than this is followed by a sleep until a full second has passed. This is
+/// the rule of the original Insert Benchmark client.
 const BURST_IS_LATE: Duration = Duration::from_millis(950);
 const BURST_PERIOD: Duration = Duration::from_secs(1);
 
@@ -514,8 +515,8 @@ impl RunningTask {
     /// the next one begins at once.
     fn burst_due(&mut self, number: u64, per_second: u64, control: &Control) -> u64 {
         let now_ns = control.now_ns();
-        // The original's checkpoints lie after rounds 0, k, 2k, ...: the first burst is the single
-        // round 0.
+        // The checkpoints of the original Insert Benchmark client are after rounds 0, k, 2k and so
+        // on, so the first burst is round 0 alone.
         if number > 0 && (number - 1).is_multiple_of(per_second.max(1)) {
             let took = Duration::from_nanos(now_ns.saturating_sub(self.burst_ns));
             self.burst_ns = if took < BURST_IS_LATE { self.burst_ns + to_ns(BURST_PERIOD) } else { now_ns };
