@@ -119,8 +119,8 @@ pub(crate) struct Worker {
     connections: Vec<Option<Box<ClientConnection>>>,
     free: Vec<usize>,
     read_buffer: Vec<u8>,
-    /// The connection that this thread burnt CPU time for last, and the thread's CPU time at the
-    /// end of that burn. It is unset once the thread has done other work.
+    /// The connection whose unfinished burn was this thread's last work, and the thread's CPU time
+    /// at the end of the last slice.
     burning: Option<(usize, Duration)>,
 }
 

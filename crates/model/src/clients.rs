@@ -1,6 +1,5 @@
-//! The table `[clients]`. It names the hosts that put the load on, where that is not the host that
-//! conducts the run, or asks Slurm or Ray for machines (`dbdyno run --on`, and `on` in
-//! `[clients]`).
+//! The table `[clients]`. It names the hosts that generate the load when the conducting host does
+//! not, or asks Slurm or Ray for machines (`dbdyno run --on`, and `on` in `[clients]`).
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;

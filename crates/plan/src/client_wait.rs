@@ -48,8 +48,8 @@ pub(crate) fn shared_cpus(host: &Host) -> Option<CpuList> {
     (!both.is_empty()).then_some(CpuList(both))
 }
 
-/// Returns the client's CPUs if no server uses them and each load thread has one. The error says
-/// what is in the way.
+/// Returns the client's CPUs if no server uses them and each load thread has one. Otherwise the
+/// error says why it has none.
 fn own_cpus(host: &Host) -> Result<&CpuList, String> {
     let (Some(client), Some(_)) = (&host.client_cpus, &host.server_cpus) else {
         return Err(

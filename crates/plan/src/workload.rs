@@ -1,5 +1,5 @@
-//! What a plan knows of workloads: their tables, the kinds that read these tables, and the options
-//! that result. The caller supplies the kinds.
+//! The workloads of a plan: their tables, the kinds that read these tables, and the options that
+//! result. The caller supplies the kinds.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub trait WorkloadKind: Sync {
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
 }
 
-/// What a plan says of one workload.
+/// The options of one workload in a plan.
 pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     /// Returns the first mistake, in the options alone or together with the rest of the plan.
     fn check(&self, plan: &Plan) -> Option<Mistake>;
@@ -42,12 +42,13 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     /// Writes short forms in the long form, so that a record shows what they stood for.
     fn spell_out(&mut self);
 
-    /// Returns what is legal but doubtful. Each text is a sentence to show before a run.
+    /// Returns warnings about legal but doubtful options. Each one is a sentence to show before a
+    /// run.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns what the workload asks of servers and of this machine.
+    /// Returns the workload's requirements on servers and on this machine.
     fn needs(&self) -> Needs;
 
     /// Returns the prepared statements of the step that has the most, over all connections.
@@ -65,7 +66,7 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     }
 
     /// Returns how many of the first steps only make the data. The other steps are measured on
-    /// them, and the data mode says what each of those finds.
+    /// these data, and the data mode determines the state of the data at the start of each.
     fn load_steps(&self) -> usize {
         self.steps().iter().filter(|step| step.loads).count()
     }
@@ -89,7 +90,7 @@ impl<T: Serialize> Values for T {
     }
 }
 
-/// What a workload asks of the run around its steps.
+/// A workload's requirements on the run around its steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Connections that its largest step has open at once.
@@ -109,13 +110,13 @@ pub struct Needs {
     /// needs `local_infile` on.
     pub row_streams: bool,
     /// Whether its operations take so long that waking a load thread costs nothing in comparison.
-    /// Then threads sleep where a plan does not say.
+    /// Threads then sleep unless the plan has `client_wait`.
     pub long_operations: bool,
     /// Whether several client hosts can share the connections of its measured steps.
     pub client_hosts: bool,
 }
 
-/// A step as a plan sees it: all that is known of it before it runs.
+/// A step's properties that are known before it runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StepOutline {
     pub name: String,
@@ -152,8 +153,8 @@ pub enum Rest {
     /// The server rests where the plan asks for it after each writing step. No forecast counts this
     /// rest.
     EachWrite,
-    /// The server always rests, unless the plan wants no rest at all. A forecast names the place by
-    /// this text, as `after l.i2`.
+    /// The server always rests, unless the plan wants no rest at all. A forecast calls this rest by
+    /// the text, such as `after l.i2`.
     Here(String),
 }
 
@@ -277,7 +278,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Finds no table here, because the kinds have already taken theirs out.
+/// Accepts only an empty map, because the kinds have already taken their tables out of it.
 impl TryFrom<BTreeMap<String, IgnoredAny>> for Workloads {
     type Error = String;
 
@@ -358,11 +359,11 @@ pub fn data_problem(options: &dyn WorkloadOptions, is_chain: bool) -> Option<Mis
 #[derive(Debug)]
 pub struct Table<'a>(Spanned<DeValue<'a>>);
 
-/// Why a table cannot become options. The error knows the place in the file.
+/// The reason why a table cannot become options. The error has the position in the file.
 #[derive(Debug)]
 pub struct TableError(pub(crate) toml::de::Error);
 
-/// Refuses a table whatever it holds, with an error at the table's place.
+/// Refuses any table with an error at the table's position.
 pub(crate) struct Refusal(String);
 
 impl<'a> Visitor<'a> for Refusal {
@@ -377,7 +378,8 @@ impl<'a> Visitor<'a> for Refusal {
     }
 }
 
-/// Writes the sentence for what a build of dbdyno leaves out, with the command that builds it in.
+/// Writes the sentence about a part that this build of dbdyno leaves out, with the command that
+/// builds it in.
 pub fn built_without(part: BuildPart) -> String {
     format!("this dbdyno was built without {}; {} has them", part.what, part.command())
 }
@@ -414,8 +416,8 @@ impl<'a> Table<'a> {
         self.keys()?.get(key)?.get_ref().as_str()
     }
 
-    /// Sets `key` where the plan does not, because of what it says at `cause`. A mistake in the
-    /// value is reported there.
+    /// Sets `key` if the plan does not set it but has the key `cause`. A mistake in the value is
+    /// reported at `cause`.
     pub fn set_default(&mut self, key: &'static str, value: TableValue, cause: &str) {
         let DeValue::Table(keys) = self.0.get_mut() else { return };
         let Some(span) = keys.get(cause).map(Spanned::span) else { return };
@@ -429,7 +431,7 @@ impl<'a> Table<'a> {
         keys.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span, value));
     }
 
-    /// Makes the error for a table that cannot be read whatever it says.
+    /// Makes the error for a table that cannot be read, whatever keys it has.
     pub fn refused(self, reason: String) -> TableError {
         let Err(error) = ValueDeserializer::from(self.0).deserialize_any(Refusal(reason));
         TableError(error)

@@ -16,7 +16,7 @@ pub struct Product {
     /// Prefixes for its servers' names, as in `mariadb-10.11.5`. The prefix in the catalogues comes
     /// first.
     pub prefixes: &'static [&'static str],
-    /// The product whose options it shares where the data have none of its own.
+    /// The product whose options apply where the intent data have none for this product.
     pub base: Option<&'static Product>,
 }
 
@@ -88,7 +88,7 @@ pub struct Release(pub [u32; 3]);
 
 impl Release {
     /// Reads the numbers at the start of `text`: `10.11.19-MariaDB`, `19rc1`, `5.6`. The result is
-    /// `None` without any.
+    /// `None` if there is no number.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = [0; 3];
         for (index, part) in text.split('.').take(3).enumerate() {

@@ -23,7 +23,7 @@ pub(crate) struct Checksum {
     crc32: String,
 }
 
-/// Writes the checksums of `files`, which lie below `dir` and are complete by now.
+/// Writes the checksums of `files`, which are below `dir` and are complete by now.
 pub(crate) fn write(dir: &Path, files: &[String]) -> Result<(), Error> {
     let mut sums = BTreeMap::new();
     for name in files {
@@ -78,7 +78,7 @@ pub(crate) struct Checksums {
 }
 
 impl Checksums {
-    /// Returns the checksums in `dir`, or what is wrong with them.
+    /// Returns the checksums in `dir`, or a message that says why they cannot be used.
     pub(crate) fn read(dir: &Path) -> Result<Self, String> {
         let path = dir.join(CHECKSUMS);
         let text =
@@ -93,9 +93,9 @@ impl Checksums {
         self.sums.is_some()
     }
 
-    /// Returns what is wrong with the file `name` of the step in `dir`, whose checksum is now `found`.
-    /// A file that could not be read to its end has no checksum, and its read error is reported
-    /// elsewhere.
+    /// Returns a message if the file `name` of the step in `dir`, whose checksum is now `found`, is
+    /// not as it was when the step ended. A file that could not be read to its end has no checksum,
+    /// and its read error is reported elsewhere.
     pub(crate) fn fault(&mut self, dir: &Path, name: &str, found: Option<&Checksum>) -> Option<String> {
         let sums = self.sums.as_ref()?;
         self.seen.insert(name.to_owned());

@@ -29,8 +29,8 @@ pub struct Run {
     /// Whether a process was writing the run when it was read. A cell without an end is then under way,
     /// and others are still to come.
     pub is_going_on: bool,
-    /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong to
-    /// no cell, damaged cell events. Damage of a step is in `StepRecord::damaged`.
+    /// Irregularities of the directory, in sentences: lines cut off by a crash, folders that belong
+    /// to no cell, damaged cell events. Damage of a step is in `StepRecord::damaged`.
     pub warnings: Vec<String>,
 }
 
@@ -167,7 +167,7 @@ pub fn has_not_begun(dir: &Path) -> bool {
     !has_manifest && is_empty(&dir.join(EVENTS)) && !is_written(dir)
 }
 
-/// Returns the last line of the run's events as it stands there, or `None` without one.
+/// Returns the last line of the run's events without parsing it, or `None` if there is no line.
 pub fn last_event(dir: &Path) -> Option<String> {
     let mut last = None;
     let file = layout::open_regular(&dir.join(EVENTS)).ok()??;
@@ -267,8 +267,8 @@ fn folders_in(dir: &Path, odd: &mut Vec<String>) -> Result<Vec<PathBuf>, Error> 
     Ok(below.filter(|path| is_own_folder(path, odd)).collect())
 }
 
-/// Returns whether there is a folder that is not reached by a link. What a link leads to is not the
-/// run's.
+/// Returns whether there is a folder that is not reached by a link. The target of a link is not
+/// part of the run.
 fn is_own_folder(path: &Path, odd: &mut Vec<String>) -> bool {
     let Ok(found) = path.symlink_metadata() else { return false };
     if found.is_symlink() {
@@ -286,7 +286,7 @@ struct CellFiles<'a> {
     events: Vec<CellEvent>,
     /// Names of the steps in the order of the record.
     steps: Vec<String>,
-    /// What is odd about the cell's events.
+    /// Irregularities in the cell's events.
     odd: Vec<String>,
 }
 
@@ -311,8 +311,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 pub struct StepRecord {
     /// The folder's name: `l.i0`, `qr100`, ...
     pub name: String,
-    /// What the step was meant to be, from its first event. It has only the name when that event is
-    /// lost. The step is then `damaged`, or was killed before that event.
+    /// The step's description from its first event. It has only the name when that event is lost.
+    /// The step is then `damaged`, or was killed before that event.
     pub spec: StepSpec,
     pub events: Vec<StepEvent>,
     pub intervals: Vec<Interval>,
@@ -326,14 +326,14 @@ pub struct StepRecord {
 }
 
 impl StepRecord {
-    /// Reads the folder of one step. What cannot be read is reported in `damaged`.
+    /// Reads the folder of one step. Unreadable parts are reported in `damaged`.
     pub fn open(dir: &Path) -> Self {
         let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         read_step(dir, &name, &mut Vec::new())
     }
 
-    /// Returns the common window `(from_us, to_us)` since the barrier, or `None` when the step did not
-    /// come so far.
+    /// Returns the common window `(from_us, to_us)` since the barrier, or `None` when the step did
+    /// not get that far.
     pub fn window(&self) -> Option<(u64, u64)> {
         self.events.iter().rev().find_map(|event| match event {
             StepEvent::Window { from_us, to_us } => Some((*from_us, *to_us)),

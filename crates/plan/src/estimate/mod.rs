@@ -1,7 +1,7 @@
 //! Forecasts how long a plan takes and how much disk it needs.
 //!
 //! A workload says how long its steps are and what work they do. The time of that work is a guess.
-//! It follows finished runs on this host, otherwise the shipped [`figures`].
+//! The guess is based on finished runs on this host, or otherwise on the shipped [`figures`].
 
 mod figures;
 mod past;
@@ -18,11 +18,12 @@ use crate::{Needs, Plan, StepOutline, WorkloadOptions};
 
 pub use crate::estimate::past::{MeasuredCell, PastCell};
 
-/// What a forecast knows of the machine, and of runs that have ended on it.
+/// The facts on which a forecast is based: about the machine, and about the runs that have ended on
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct Basis {
-    /// CPUs that servers may use where the plan names none. When it is not known, the forecast
-    /// takes `USUAL_CPUS`.
+    /// CPUs that servers may use where the plan names none. When the number is not known, the
+    /// forecast assumes `USUAL_CPUS`.
     pub cpus: Option<u32>,
     /// Memory of the machine, for servers without a limit.
     pub memory_bytes: Option<u64>,
@@ -32,7 +33,7 @@ pub struct Basis {
     pub past: Vec<PastCell>,
 }
 
-/// CPUs that a forecast assumes for a machine of which nothing is known.
+/// CPUs that a forecast assumes for a machine whose CPUs are not known.
 const USUAL_CPUS: u32 = 4;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -173,9 +174,9 @@ fn cell(
     cell
 }
 
-/// Adds to a cell what the data mode and the cold steps of `options` cost, and notes what later
-/// blocks leave out. `loaded_bytes` is the size of a data directory after the load. `stays_up` says
-/// that one server serves all blocks.
+/// Adds the time and disk space of the data mode and of the cold steps in `options` to a cell, and
+/// notes the steps that later blocks leave out. `loaded_bytes` is the size of a data directory
+/// after the load. `stays_up` says that one server serves all blocks.
 fn by_data_mode(
     cell: &mut CellEstimate,
     options: &dyn WorkloadOptions,
@@ -337,7 +338,7 @@ pub struct Size {
 }
 
 impl StepEstimate {
-    /// Makes a step of which `length` is certain.
+    /// Makes a step that takes exactly `length`, before any work is added.
     pub fn new(name: &str, detail: &str, length: Duration) -> Self {
         Self {
             name: name.to_owned(),
@@ -349,7 +350,8 @@ impl StepEstimate {
         }
     }
 
-    /// Makes a step that ends with its work: so many units of `figure`, on one connection.
+    /// Makes a step that ends with its work, which is this many units of `figure` on one
+    /// connection.
     pub fn of_work(name: &str, detail: &str, figure: &str, units: f64) -> Self {
         Self::new(name, detail, Duration::ZERO).and(figure, units, 1)
     }

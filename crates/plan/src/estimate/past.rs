@@ -21,8 +21,7 @@ const SETTLE: &str = "settle";
 pub struct PastCell {
     /// The server's name, base directory or address.
     server: String,
-    /// All that the plan says of the variant as TOML, without its name and its name in published
-    /// figures.
+    /// The variant's table in the plan as TOML, without its name and its name in published figures.
     variant: String,
     /// The workload's name without its set-up.
     workload: String,
@@ -38,7 +37,7 @@ struct Took {
     measured: f64,
 }
 
-/// What was measured of one cell.
+/// The measured times of one cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredCell {
     pub total: Duration,
@@ -209,8 +208,8 @@ mod tests {
         fake::parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Returns what dbdyno remembers of a run of this plan. The load took `times` as long as
-    /// forecast, and the servers took twice as long.
+    /// Returns the past cell from a run of this plan. The load took `times` as long as forecast,
+    /// and the servers took twice as long.
     fn ran(server: &str, rows: u64, times: u32) -> PastCell {
         let plan = plan(server, rows);
         let forecast = estimate(&plan, &Basis::default());

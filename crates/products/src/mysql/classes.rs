@@ -1,5 +1,5 @@
-//! Derives what several settings mean together on MariaDB, MySQL and Percona Server, for classes
-//! that combine more than one setting.
+//! Derives the values of classes that combine several settings, on MariaDB, MySQL and Percona
+//! Server.
 
 use dbdyno_model::ColumnDefinitions;
 
@@ -206,9 +206,9 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3".to_owned() } else { charset }))
 }
 
-/// The value that a database has. Where it is equal to the server's default, it counts as that
-/// setting, which can be configured. A server default that differs from the database's own value
-/// has no effect.
+/// A database's own value, such as its character set. Where it equals the server's default, the
+/// server's setting is read instead, because that one can be configured. A server default that
+/// differs from the database's own value has no effect.
 fn of_database<'a>(reader: &Reader<'a>, of_database: &str, of_server: &str) -> Option<&'a str> {
     let Some(own) = reader.text(of_database) else { return reader.text(of_server) };
     let is_default = reader.subject.value(of_server).is_some_and(|default| default.eq_ignore_ascii_case(own));

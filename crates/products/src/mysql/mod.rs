@@ -1,5 +1,5 @@
 //! Describes the family of MySQL, Percona Server and MariaDB: its facts, the options that its
-//! variants have, and how to read what EXPLAIN says about a query plan in all versions.
+//! variants have, and a reader for the query plans from EXPLAIN in all versions.
 
 mod classes;
 pub mod option_file;
