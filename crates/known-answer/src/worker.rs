@@ -160,7 +160,7 @@ impl Worker {
                 Wait::Sleep => EpollTimeout::NONE,
             };
             let happened = self.epoll.wait(&mut events, timeout).unwrap_or(0);
-            // The lock is taken only while there is work, so that a caller that asks for the
+            // The lock is taken only while there is work, so that a caller that reads the
             // statistics never waits for a sleeping thread.
             let mut stats = shared.mailboxes[self.index].stats.lock().unwrap_or_else(PoisonError::into_inner);
             for event in &events[..happened] {

@@ -1,6 +1,6 @@
 //! Decides when a task's operations are due: in a closed loop with or without think time, in an
 //! open loop, or in the original Insert Benchmark's bursts. In an open loop, operation n becomes
-//! due at the time of its arrival, whatever happened to the operations before it.
+//! due at the time of its arrival, even when earlier operations are late or have failed.
 //!
 //! Very fast Poisson arrivals are drawn in blocks, so that arrivals that no client keeps up with
 //! are skipped block by block and not one by one.
@@ -18,7 +18,8 @@ pub enum Arrivals {
     Closed,
     /// The next operation is due one think time after the answer to the one before.
     Thinking(ThinkTime),
-    /// Operations become due as they arrive, whatever happened before. A late task catches up.
+    /// Operations become due as they arrive, even when earlier ones are late or have failed. A late
+    /// task catches up.
     Open(ArrivalProcess),
     /// Operations come from a schedule that this task shares with others of its client and kind.
     Shared(Arc<Schedule>),
@@ -119,9 +120,9 @@ pub enum ArrivalProcess {
     /// Operation n is due at `phase + n * per / operations`.
     Constant { operations: u64, per: Duration, phase: Duration },
     /// Gaps are independent and exponential with mean `per / operations`. Operation n is due after
-    /// n + 1 of them. Each gap is multiplied by `stretch`, which is 1 except in what
-    /// [`ArrivalProcess::fitted_to`] makes. Rates above a million operations per second are drawn
-    /// in blocks.
+    /// n + 1 of them. Each gap is multiplied by `stretch`, which is 1 except in a process from
+    /// [`ArrivalProcess::fitted_to`]. Rates above a million operations per second are drawn in
+    /// blocks.
     Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
 }
 
@@ -181,7 +182,7 @@ fn ln(value: f64) -> f64 {
 }
 
 impl ArrivalProcess {
-    /// Returns a Poisson process whose gaps are left as they are drawn.
+    /// Returns a Poisson process whose gaps are not stretched.
     pub fn poisson(operations: u64, per: Duration, draws: Draws) -> Self {
         Self::Poisson { operations, per, draws, stretch: 1.0 }
     }
@@ -362,7 +363,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Returns the first block, or `None` where the mean gap is long enough to draw each gap on its
-    /// own. `mean_ns` is multiplied by `stretch` after that decision.
+    /// own. The decision depends on `mean_ns` before it is multiplied by `stretch`.
     pub(crate) fn of(draws: Draws, mean_ns: f64, stretch: f64) -> Option<Self> {
         (mean_ns < FAST_NS).then(|| {
             let mean_ns = mean_ns * stretch;

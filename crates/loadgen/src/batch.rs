@@ -1,7 +1,6 @@
 //! Holds the counts and times that a load thread hands over at a cut, and adds those of several
-//! threads without loss. A cut is a moment at which all load threads hand over what they have
-//! counted since the cut before. Times are in histograms of microseconds, which can be sent to
-//! another host.
+//! threads without loss. A cut is a moment at which all load threads hand over the counts since the
+//! cut before. Times are in histograms of microseconds, which can be sent to another host.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -74,7 +73,7 @@ impl Times {
     }
 }
 
-/// Puts `value` under `key`, or adds it to what is there.
+/// Inserts `value` under `key`, or adds it to the value under that key.
 pub(crate) fn merge<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V, add: impl FnOnce(&mut V, V)) {
     match map.entry(key) {
         Entry::Vacant(place) => _ = place.insert(value),

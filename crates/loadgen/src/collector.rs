@@ -20,8 +20,8 @@ use crate::statements::Statements;
 use crate::{Failure, Lookup, Role, TaskEnd, TaskSpec};
 
 /// Receives a step's figures and warnings while it runs. It is called on the thread that called
-/// [`crate::run`]. A cut is a moment at which all load threads hand over what they have counted
-/// since the cut before.
+/// [`crate::run`]. A cut is a moment at which all load threads hand over the counts since the cut
+/// before.
 pub trait Observer {
     /// The clock will start at `start`, shortly after this call.
     fn barrier(&mut self, _start: Instant) {}
@@ -48,7 +48,7 @@ pub trait Observer {
 }
 
 /// The longest time that the collector sleeps before it checks the clock and whether the user wants
-/// to stop. Any message from the load threads wakes it at once. Waking for nothing costs CPU time
+/// to stop. Any message from the load threads wakes it at once. A needless wake-up costs CPU time
 /// that counts as the client's: 60 µs if the CPU was asleep.
 const POLL: Duration = Duration::from_millis(250);
 /// The same limit while connections are kept open only for the sample at the window's end.

@@ -1,5 +1,5 @@
-//! Opens connections before the barrier, a limited number at once, and at a given rate if one is
-//! asked for. It also opens a lost connection again. The pauses between attempts double. The
+//! Opens connections before the barrier, a limited number at once, and at a given rate if the
+//! caller sets one. It also opens a lost connection again. The pauses between attempts double. The
 //! attempts end when the connection is open, when the task has nothing left to do, or when time is
 //! up.
 
@@ -19,7 +19,8 @@ use crate::{ConnectionTask, Draws, Failure, Limit};
 /// another number.
 const AT_ONCE: usize = 32;
 
-/// How a step opens its connections before the barrier, and what it does with connections lost later.
+/// How a step opens its connections before the barrier, and how it handles connections that are
+/// lost later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connections {
     /// Logins that are begun per second, over all threads. `None` means as fast as possible.
@@ -118,7 +119,7 @@ pub(crate) async fn open_all<L: ConnectionTask + 'static>(
         let (shared, permits) = (Rc::clone(shared), Rc::clone(&permits));
         tokio::task::spawn_local(async move {
             let _ = shared.timer.wait_until(due).await;
-            // The semaphore is never closed. Without a permit the connection would open all the same.
+            // The semaphore is never closed. Even without a permit the connection would open.
             let _permit = permits.acquire().await.ok();
             open(&shared, task, (within, key)).await
         })

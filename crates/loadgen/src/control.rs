@@ -128,8 +128,8 @@ impl Control {
         Self { follower: Some(follower), ..self }
     }
 
-    /// Returns the control of one host's part of the step. On that host the step ends only when
-    /// [`StepCommand::End`] says so.
+    /// Returns the control of one host's part of the step. On that host the step ends only with
+    /// [`StepCommand::End`].
     pub(crate) fn of_part(self) -> Self {
         self.tasks_left.fetch_add(1, Ordering::AcqRel);
         self.deciders_left.fetch_add(1, Ordering::AcqRel);
@@ -204,7 +204,7 @@ impl Control {
     }
 
     /// Ends the step early. Once all tasks have ended this does nothing, because the time that
-    /// connections take to close says nothing about the step.
+    /// connections take to close is no part of the step.
     pub(crate) fn stop(&self, reason: StopReason) {
         if self.end_ns().is_some() {
             return;

@@ -29,13 +29,13 @@ pub struct Step<'a> {
     pub spec: &'a StepSpec,
     pub threads: Threads,
     pub connections: Connections,
-    /// Time from the barrier that is outside the common window. It is in whole seconds, because
-    /// counters are cut there.
+    /// Time from the barrier to the start of the common window. It is in whole seconds, because
+    /// counters are cut at whole seconds.
     pub warmup: Duration,
     /// Longest time from the barrier. The step fails when it is exceeded. Without a cap, the step
     /// fails when nothing was answered for [`Connections::silence`].
     pub time_cap: Option<Duration>,
-    /// Set by a signal handler. The step then ends soon, and what was measured is kept.
+    /// Set by a signal handler. The step then ends soon, and the figures so far are kept.
     pub cancel: &'a AtomicBool,
 }
 
@@ -49,8 +49,8 @@ pub struct StepEnd {
 }
 
 /// Runs a step on `tasks`, and writes its intervals, histograms and events. Each task is built by
-/// its `F` on the thread that will run it. The caller writes the step's `Started` and `Ended`.
-/// Errors inside the step are reported in [`StepEnd`].
+/// its `F` on the thread that will run it. The caller writes the step's `Started` and `Ended`
+/// events. Errors inside the step are reported in [`StepEnd`].
 pub fn run<L, F>(
     step: Step<'_>,
     tasks: Vec<(TaskSpec, F)>,

@@ -1,6 +1,6 @@
 //! Runs a step whose connections are on several client hosts. Each host runs a part of the tasks,
-//! and one collector gets the reports of all load threads. A [`HostShare`] says which part that is,
-//! and which numbers of a shared schedule the host takes.
+//! and one collector gets the reports of all load threads. A [`HostShare`] defines that part, and
+//! the numbers of a shared schedule that the host takes.
 //!
 //! While the clock runs, hosts exchange only the reports that load threads make anyway, once per
 //! second. All hosts start their clocks at one moment and cut their counters at the same moments.

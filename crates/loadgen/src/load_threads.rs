@@ -54,8 +54,8 @@ pub struct Threads {
     /// that found nothing. With `None`, and for threads beyond the last entry, a thread sleeps
     /// until an answer wakes it. Threads of blocking tasks never spin.
     pub polled_ns: Option<Arc<[AtomicU64]>>,
-    /// Time for which a task keeps its thread busy after each answer. It shows what a slower client
-    /// would change.
+    /// Time for which a task keeps its thread busy after each answer. It shows the effect of a
+    /// slower client.
     pub added_work: Duration,
 }
 
@@ -99,8 +99,8 @@ pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Th
         jobs[index % count].extend(part);
     }
     let cpus_of = |index: usize| {
-        // Each thread gets a CPU of its own if there are enough, so that its data stay in that
-        // CPU's caches.
+        // Each thread gets a CPU of its own if there are enough, so that the thread's data stay in
+        // that CPU's caches.
         let cpus = threads.cpus.as_ref()?;
         if count <= cpus.len() { Some(vec![cpus[index]]) } else { Some(cpus.clone()) }
     };
@@ -339,9 +339,9 @@ async fn spin(shared: Rc<Shared>, polled_ns: Arc<[AtomicU64]>, index: usize) {
     let (mut sum, mut rounds) = (Duration::ZERO, 0_u32);
     let (mut begin, mut seen) = (Instant::now(), woken(&shared));
     loop {
-        // A task that yields runs again only when no other task is ready. The runtime then asks
-        // epoll without waiting, runs the tasks that have become ready, and comes back. That is one
-        // round.
+        // A task that yields runs again only when no other task is ready. The runtime then polls
+        // epoll without waiting, runs the tasks that have become ready, and returns to this task.
+        // That is one round.
         tokio::task::yield_now().await;
         let (now, woken) = (Instant::now(), woken(&shared));
         if woken == seen {

@@ -1,5 +1,5 @@
 //! Counts the operations of one load thread between two cuts, and records their times in
-//! histograms. Cuts lie at exact times, whatever the thread was doing then.
+//! histograms. Cuts are at exact times, even when the thread is busy at such a time.
 
 use std::collections::BTreeMap;
 
@@ -109,11 +109,11 @@ impl Recorder {
         Self { counter_sets, tasks, times, statements, kinds, cut_ns: 0, window_ns, hand_over }
     }
 
-    /// Makes every cut that lies at or before `now_ns`. It must be called before anything that happened
-    /// at `now_ns` is recorded, because the state at a cut is the state before the first event after
-    /// it. When a window ends with a count, other threads learn of its end only when the last task's
-    /// thread has reported it. What they have recorded by then stays before the cut, and a second that
-    /// they have handed over stays whole.
+    /// Makes every cut that is due at or before `now_ns`. It must be called before anything that
+    /// happened at `now_ns` is recorded, because the state at a cut is the state before the first
+    /// event after it. When a window ends with a count, other threads learn of its end only when
+    /// the last task's thread has reported it. The events that they have recorded by then stay
+    /// before the cut, and a second that they have handed over stays whole.
     pub(crate) fn advance(&mut self, now_ns: u64, window_end_ns: Option<u64>) {
         self.window_ns.1 = window_end_ns.unwrap_or(u64::MAX);
         loop {

@@ -21,8 +21,8 @@ use crate::{
     Arrivals, ConnectionTask, Failure, Limit, LostConnections, Notes, OperationTimes, TaskEnd, TaskSpec,
 };
 
-/// An operation that the server has asked to send again this many times counts as failed, and the
-/// step fails.
+/// An operation counts as failed, and its step fails, when the server has asked this many times for
+/// a retry.
 pub const MOST_RETRIES: u32 = 1000;
 /// The task gives up after this many refusals in a row, because it is unlikely to succeed any more.
 const MOST_REFUSALS: u32 = 100;
@@ -47,7 +47,7 @@ pub(crate) struct RunningTask {
     refusals: u32,
     /// When the current burst began. Only [`Arrivals::Burst`] uses it.
     pub(crate) burst_ns: u64,
-    /// Numbers that were given up when the schedule was last asked for an operation.
+    /// Numbers that were given up when the last operation was taken from the schedule.
     skipped: Range<u64>,
     /// When the last operation ended.
     last_ns: u64,
@@ -111,9 +111,9 @@ impl RunningTask {
         }
     }
 
-    /// Runs the whole life of the task after the barrier. Only the closing of its connection runs as
-    /// another tokio task, because it takes no part in the step's time. The end comes back in a box,
-    /// because tokio copies room for a task's outcome each time it polls the task.
+    /// Runs the whole life of the task after the barrier, except that its connection is closed in
+    /// another tokio task, because closing is no part of the step's time. The result is boxed,
+    /// because tokio copies the space for a task's result each time it polls the task.
     pub(crate) async fn run<L: ConnectionTask + 'static>(
         mut self,
         mut task: Box<L>,
@@ -216,8 +216,8 @@ impl RunningTask {
             }
             _ => count,
         };
-        // The number is checked first, because the due time of an operation beyond the limit must not
-        // be asked for.
+        // The number is checked first, because the due time of an operation beyond the limit must
+        // not be looked up.
         if !self.bounds.hold(number, self.last_ns) {
             return None;
         }
@@ -237,8 +237,8 @@ impl RunningTask {
         is_in_time.then_some(Operation { number, due })
     }
 
-    /// Prepares an operation. It tries again if the server asks for that. If the connection is lost
-    /// and may be opened again, it tries again over a new one.
+    /// Prepares an operation. It tries again if the server asks for a retry. If the connection is
+    /// lost and may be opened again, it tries again over a new connection.
     async fn make_ready<L: ConnectionTask>(&mut self, task: &mut L, number: u64) -> Next {
         let mut retries = 0;
         loop {
@@ -269,7 +269,8 @@ impl RunningTask {
         }
     }
 
-    /// Sends one operation, sends it again if the server asks for that, and records how it ended.
+    /// Sends one operation, sends it again if the server asks for a retry, and records how it
+    /// ended.
     async fn send<L: ConnectionTask>(
         &mut self,
         task: &mut L,
@@ -312,7 +313,7 @@ impl RunningTask {
                 Err(failure) => failure,
             };
             self.report_error(ended_ns, &failure);
-            // The server has answered these statements, whatever became of the operation.
+            // The server has answered these statements, even if the operation failed.
             self.shared.recorder.borrow_mut().statements(self.index, task.statements());
             self.end.retries += u64::from(failure.class == ErrorClass::Retry);
             match failure.class {
@@ -565,8 +566,8 @@ impl RunningTask {
             biased;
             () = control.wait_for_stop() => Next::GiveUp,
             () = control.wait_for_client_end(self.spec.client), if follows => {
-                // This also runs when the step was stopped during the wait. A follower whose client has
-                // ended is complete all the same.
+                // This also runs when the step was stopped during the wait. A follower whose client
+                // has ended is complete even then.
                 if control.has_client_ended(self.spec.client) { Next::Complete } else { Next::GiveUp }
             }
         }

@@ -20,9 +20,9 @@ use crate::{ArrivalProcess, Arrivals, Error, HostShare, TaskSpec};
 /// their numbers.
 ///
 /// There is no queue that could overflow and no tick that could be skipped. The next number is one
-/// atomic word, and its due time follows from it. All tasks of a schedule have the same client, kind
-/// and limit. The limit is the schedule's: `Operations(n)` means n operations of the schedule, not of
-/// each task.
+/// atomic word, and an operation's due time follows from its number. All tasks of a schedule have
+/// the same client, kind and limit. The limit is the schedule's: `Operations(n)` means n operations
+/// of the schedule, not of each task.
 #[derive(Debug)]
 pub struct Schedule {
     arrival_process: ArrivalProcess,
@@ -80,8 +80,8 @@ impl Schedule {
         self.arrival_process
     }
 
-    /// Takes the next operation. `due` counts the operations that were due a given number of
-    /// nanoseconds ago. It is called only when waiting has a limit.
+    /// Takes the next operation. `due` returns how many operations were due a given number of
+    /// nanoseconds ago. It is called only when the schedule limits its backlog or its waiting time.
     pub(crate) fn take(&self, mut due: impl FnMut(u64) -> u64) -> Taken {
         if self.max_backlog.is_none() && self.max_wait_ns.is_none() {
             let number = self.part.of_all(self.next.fetch_add(1, Ordering::Relaxed));

@@ -21,7 +21,7 @@ use crate::{Arrivals, StatementDone};
 /// thread that runs it.
 pub trait ConnectionTask {
     /// Connects and prepares statements. This happens before the barrier, so it is not timed. It is
-    /// called again after a lost connection, and then drops what is left of that connection.
+    /// called again after a lost connection, and then drops the rest of the lost one.
     fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
 
     /// Makes operation `number` ready: it draws parameters, builds the text and makes look-ups. None of
@@ -38,8 +38,8 @@ pub trait ConnectionTask {
     /// answered. It is called after each such call.
     fn timed(&mut self, _times: OperationTimes) {}
 
-    /// Tells that operations of the task's schedule were given up without being sent. Where `n` hosts
-    /// share the schedule, only every n-th of these numbers is meant.
+    /// Tells that operations of the task's schedule were given up without being sent. Where `n`
+    /// hosts share the schedule, only every n-th of these numbers was given up by this host.
     fn skipped(&mut self, _numbers: Range<u64>) {}
 
     /// Returns the statements that were answered in the last call of [`ConnectionTask::perform`], also
@@ -197,8 +197,8 @@ pub enum Role {
 pub struct TaskEnd {
     pub client: u32,
     pub kind: usize,
-    /// Operations that were sent, whatever became of them. Their numbers are `0..started`, except in
-    /// shared schedules.
+    /// Operations that were sent, whether or not they were answered. Their numbers are
+    /// `0..started`, except in shared schedules.
     pub started: u64,
     pub done: u64,
     pub rows: u64,

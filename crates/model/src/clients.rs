@@ -37,7 +37,7 @@ fn start() -> String {
     "ssh {host} dbdyno".to_owned()
 }
 
-/// The system that provides machines, and which of its machines are meant.
+/// The system that provides the machines, and the part of it from which they are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum On {

@@ -1,5 +1,5 @@
-//! Values that a plan writes as text or as a number, and their units: durations (`"30s"`), lists of
-//! CPUs (`"0-1,4"`) and memory sizes (`"2 GB"`, `"512 MiB"`).
+//! Values that are written in a plan as text or as a number, and their units: durations (`"30s"`),
+//! lists of CPUs (`"0-1,4"`) and memory sizes (`"2 GB"`, `"512 MiB"`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -210,7 +210,8 @@ impl<'de> Deserialize<'de> for PlanDuration {
     }
 }
 
-/// Takes a bare number as one CPU, because `--set host.client_cpus=2` must mean what it says.
+/// Takes a bare number as one CPU, because a user who writes `--set host.client_cpus=2` means CPU
+/// 2.
 impl<'de> Deserialize<'de> for CpuList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         scalar(deserializer, "a list of CPUs such as \"0-1,4\"", |given| {

@@ -345,7 +345,7 @@ fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<Str
     })
 }
 
-/// Returns the first mistake in `[clients]`: its key inside the table, and what to write.
+/// Returns the first mistake in `[clients]`: its key inside the table, and the correction to make.
 fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
     let clients = plan.clients.as_ref()?;
     if let Some(problem) = hosts_problem(clients) {
@@ -432,7 +432,8 @@ fn pattern_fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Returns the first mistake in published figures: the key inside `[report]`, and what to write.
+/// Returns the first mistake in published figures: the key inside `[report]`, and the correction to
+/// make.
 fn published_problem(plan: &Plan) -> Option<Mistake> {
     match &plan.report.published {
         Some(Published::Figures(published)) => Some(("published", figure_problem(published)?)),

@@ -17,7 +17,7 @@ pub struct Cell {
 /// workload once, in random order.
 ///
 /// A block's order depends on the plan's seed, the block's number and the number of cells in it,
-/// and on nothing else. More blocks therefore leave the earlier ones as they were, and the order is
+/// and on nothing else. Adding blocks therefore does not change the earlier ones, and the order is
 /// the same on every machine and in every version.
 pub fn cells(plan: &Plan) -> Vec<Cell> {
     (1..=plan.blocks).flat_map(|block| further_cells(plan, block, |_| true)).collect()
@@ -233,7 +233,7 @@ mod tests {
     }
 
     /// Makes steps from their names. `+` after a name means that it changes data, `~` that it fills
-    /// caches, and `=` that it goes on with the group of the step before it.
+    /// caches, and `=` that it continues the group of the step before it.
     fn steps(names: &str) -> Vec<StepOutline> {
         let step = |(index, name): (usize, &str)| StepOutline {
             loads: index < 2,

@@ -20,7 +20,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::{Forecast, Plan, Size, StepEstimate};
 
-/// A mistake in a workload's table: the dotted key inside it, and what to write.
+/// A mistake in a workload's table: the dotted key inside it, and the correction to make.
 pub type Mistake = (&'static str, String);
 
 /// A workload that plans can name.
@@ -39,7 +39,7 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     /// Returns the first mistake, in the options alone or together with the rest of the plan.
     fn check(&self, plan: &Plan) -> Option<Mistake>;
 
-    /// Writes short forms in the long form, so that a record shows what they stood for.
+    /// Replaces short forms by their long forms, so that a record shows every option in full.
     fn spell_out(&mut self);
 
     /// Returns warnings about legal but doubtful options. Each one is a sentence to show before a
@@ -52,7 +52,7 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     fn needs(&self) -> Needs;
 
     /// Returns the prepared statements of the step that has the most, over all connections.
-    /// `with_begin` says that BEGIN also is a prepared statement where it is sent.
+    /// `with_begin` says that BEGIN, where it is sent, is a prepared statement too.
     fn prepared_statements(&self, _with_begin: bool) -> u64 {
         0
     }
@@ -122,8 +122,8 @@ pub struct StepOutline {
     pub name: String,
     /// Whether it only makes the data. Such steps come first.
     pub loads: bool,
-    /// Whether data may be restored, and the server restarted, before it, where the data mode says
-    /// so. It is false for a step that goes on with what the step before it has left.
+    /// Whether the data mode may restore data or restart the server before it. It is false for a
+    /// step that continues with the data of the step before it.
     pub begins_group: bool,
     /// Whether its result is left out of every summary.
     pub is_warm_up: bool,
@@ -141,7 +141,8 @@ pub struct StepOutline {
     pub warmup: Duration,
     /// Longest time that it may take, if there is a limit.
     pub time_cap: Option<Duration>,
-    /// Its length with its warm-up as far as it is certain, and the work that it ends with.
+    /// Its length, including its warm-up, as far as the length is certain, and the work with which
+    /// it ends.
     pub estimate: StepEstimate,
 }
 
@@ -334,8 +335,9 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     schema.to_value()
 }
 
-/// Returns the mistake in `data` and `cold` of a workload: the key, and what to write. `is_chain`
-/// says that its steps go on with each other's tables, so that none can begin on loaded data alone.
+/// Returns the mistake in `data` and `cold` of a workload: the key, and the correction to make.
+/// `is_chain` says that each step continues with the tables of the step before, so that no step can
+/// begin on freshly loaded data.
 pub fn data_problem(options: &dyn WorkloadOptions, is_chain: bool) -> Option<Mistake> {
     let Needs { data, cold, .. } = options.needs();
     if is_chain && data.puts_back_each_step() {

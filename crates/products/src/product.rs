@@ -32,8 +32,8 @@ impl Product {
         ALL.iter().find(|family| family.products.contains(&self)).copied().unwrap_or(FamilyFacts::UNKNOWN)
     }
 
-    /// Whether a statement about `self` also holds for `other`: what applies to MySQL applies to
-    /// Percona Server.
+    /// Whether facts about `self` also apply to `other`. Facts about MySQL also apply to Percona
+    /// Server.
     pub fn covers(&self, other: &Self) -> bool {
         self == other || other.base == Some(self)
     }

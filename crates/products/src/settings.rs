@@ -41,7 +41,7 @@ impl Value {
         Self::Words(text.into())
     }
 
-    /// Whether a reader of results would call both equal: sizes within 5 %, words in any case.
+    /// Whether both count as equal for a reader of results: sizes within 5 %, words in any case.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Size(a), Self::Size(b)) => {

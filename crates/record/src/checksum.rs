@@ -1,9 +1,10 @@
 //! Writes and checks `checksums.json` of a finished step, which has the length and CRC-32 of each of
 //! its files.
 //!
-//! A checksum finds a disk that failed, a copy that ended early and a figure that was edited by hand.
-//! It is no seal: a person who changes a file on purpose can write its checksum again, and could do so
-//! with any other hash. CRC-32 is therefore enough, and it costs a report no measurable time.
+//! A checksum finds a disk that failed, a copy that ended early and a figure that was edited by
+//! hand. It is no protection against forgery: a person who changes a file on purpose can write its
+//! checksum again, and could do so with any other hash. CRC-32 is therefore enough, and it costs a
+//! report no measurable time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -54,7 +55,7 @@ impl Summed {
         Self { file, hasher: crc32fast::Hasher::new(), bytes: 0 }
     }
 
-    /// Returns the checksum of what was read so far.
+    /// Returns the checksum of the bytes that were read so far.
     pub(crate) fn sum(self) -> Checksum {
         Checksum { bytes: self.bytes, crc32: format!("{:08x}", self.hasher.finalize()) }
     }
@@ -72,7 +73,8 @@ impl Read for Summed {
 /// The checksums of a step that is being read, and which of its files were seen.
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
-    /// `None` for a step that has no checksums, because it did not end or because someone removed them.
+    /// The checksums, or `None` for a step that has none, because it did not end or because someone
+    /// removed them.
     sums: Option<BTreeMap<String, Checksum>>,
     seen: BTreeSet<String>,
 }

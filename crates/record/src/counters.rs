@@ -17,7 +17,7 @@ use crate::lines::parse_json;
 pub struct CounterHeader {
     /// Name of the source, such as `host`, `server` or `disk`.
     pub source: String,
-    /// What is sampled, such as a device's name, a process id or a path.
+    /// The sampled object, such as a device's name, a process id or a path.
     pub about: Map<String, Value>,
 }
 

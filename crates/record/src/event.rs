@@ -65,8 +65,8 @@ pub enum CellEvent {
         at: String,
         reason: String,
     },
-    /// The cell ended. `connections` says how the connections of the cell were encrypted. It is empty
-    /// where TLS was not asked for.
+    /// The cell ended. `connections` says how the connections of the cell were encrypted. It is
+    /// empty where the plan has no TLS.
     Ended {
         at: String,
         outcome: Outcome,
@@ -76,7 +76,8 @@ pub enum CellEvent {
     },
 }
 
-/// Connections of one class that agreed on the same encryption, as the client's end of each saw it.
+/// Connections of one class with the same encryption, as the client's end of each connection
+/// reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionClass {
     /// Kind of the operations that went over them (`insert`, `query`), `conductor` for the session
@@ -104,7 +105,7 @@ pub enum StepEvent {
         connections: u32,
         connect_us: u64,
     },
-    /// The rate that an open loop was asked for, over all its connections. `process` is `constant` or
+    /// The planned rate of an open loop, over all its connections. `process` is `constant` or
     /// `poisson`.
     Scheduled {
         kind: String,
@@ -261,7 +262,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckPart {
     pub name: String,
-    /// A number. Beyond 64 bits, which sums may need, it is written as a text of digits.
+    /// A number. Beyond 64 bits, which sums may need, it is written as a string of digits.
     #[serde(with = "wide")]
     pub expected: i128,
     /// The number that was found, written like `expected`.
@@ -390,7 +391,7 @@ pub struct KindSpec {
     pub arrivals: String,
     /// The protocol, `text` or `prepared`.
     pub protocol: String,
-    /// Rows that an operation's statement inserts, deletes or asks for.
+    /// Rows that an operation's statement inserts, deletes or reads.
     pub rows_per_operation: u32,
     /// Statements of one operation, including those that begin and end a transaction.
     pub statements_per_operation: u32,
@@ -467,8 +468,8 @@ pub enum RunEvent {
         blocks: u32,
         /// As in [`RunEvent::CellStarted`].
         elapsed_us: u64,
-        /// Whether there is no time for another block like the last one. This check is then the last,
-        /// whatever it finds.
+        /// Whether there is no time for another block like the last one. This check is then the
+        /// last, even if variants are undecided.
         last: bool,
         order: Vec<CellId>,
         /// For each workload, the steps that the cells of these blocks run. A workload that is not

@@ -154,8 +154,8 @@ macro_rules! figures {
 }
 pub(crate) use figures;
 
-/// Adds the counts of another connection over the same time. Client, kind and boundaries stay as they
-/// are.
+/// Adds the counts of another connection over the same time. Client, kind and boundaries do not
+/// change.
 impl AddAssign<&Self> for Interval {
     fn add_assign(&mut self, more: &Self) {
         let (sums, longest) = figures!(self);

@@ -64,7 +64,7 @@ impl LineWriter {
                 // The lock may be that of a reader that checks whether the file is being written
                 // (`is_locked`), which takes microseconds.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(READER_CHECK),
-                // A filesystem without locks can still hold a run.
+                // A run on a filesystem without locks is still allowed.
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
             }
         }
@@ -118,7 +118,7 @@ pub(crate) fn is_locked(path: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Writes `pending` and removes from it what was written, even when the rest could not be written.
+/// Writes `pending` and removes the written bytes from it, even when the rest could not be written.
 fn write_out(sink: &mut impl Write, pending: &mut Vec<u8>) -> std::io::Result<()> {
     let mut written = 0;
     let mut result = Ok(());
@@ -180,10 +180,10 @@ pub(crate) enum Line {
 /// their ends. The second argument of `take` says whether the line before was broken. The memory
 /// used is that of the longest line, and none is longer than [`LINE_MAX_BYTES`].
 ///
-/// A broken line is skipped only where a crash leaves one. That is at the end of the file and without
-/// an end of its own or, with `can_go_on`, before the line with which a later process continued. After
-/// a broken line `take` may therefore take nothing but [`Line::GoesOn`]: any other good line makes the
-/// broken one damage.
+/// A broken line is skipped only where a crash leaves one. That is at the end of the file and
+/// without an end of its own or, with `can_go_on`, before the line with which a later process
+/// continued. After a broken line `take` may therefore take nothing but [`Line::GoesOn`]: any other
+/// good line turns the broken one into damage.
 pub(crate) fn each_line(
     path: &Path,
     input: impl BufRead,

@@ -33,7 +33,7 @@ pub enum StatementClass {
     Delete,
     /// It ends a transaction, which is one commit however many statements it has.
     Commit,
-    /// This is no statement. The connection was closed and opened again, as the plan asks.
+    /// This is no statement. The connection was closed and opened again, as the plan requires.
     Reconnect,
     /// It changes nothing.
     Other,

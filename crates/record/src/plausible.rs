@@ -151,7 +151,7 @@ fn spec_fault(spec: &StepSpec) -> Result<(), String> {
     }
 }
 
-/// Returns the place and fault of the first event that does not agree with the others, or with
+/// Returns the index and fault of the first event that does not agree with the others, or with
 /// intervals that end at `intervals_end_us`.
 pub(crate) fn window_fault(events: &[StepEvent], intervals_end_us: u64) -> Option<(usize, String)> {
     let is_window = |event: &StepEvent| matches!(event, StepEvent::Window { .. });

@@ -1,5 +1,5 @@
-//! Reads a run directory, whether it is finished or cut off at any byte: the run, its cells, and the
-//! folder of each step as far as it can be read.
+//! Reads a run directory, whether it is finished or cut off at any byte: the run, its cells, and
+//! the readable part of each step's folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, ErrorKind};
@@ -410,7 +410,7 @@ fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
     StepRecord { name: name.into(), spec, events, intervals, histograms, counters, has_checksums, damaged }
 }
 
-/// The files of a step, and what was found while reading them.
+/// The files of a step, and the problems that were found while reading them.
 struct Files<'a> {
     dir: &'a Path,
     sums: Checksums,
@@ -446,8 +446,8 @@ impl Files<'_> {
         let mut input = BufReader::with_capacity(BUFFER_BYTES, Summed::new(file));
         let odd = each_line(&path, &mut input, false, |line, _| take(line).map(|()| Line::Good));
         self.warnings.extend(odd.cut_off);
-        // The message about a damaged line is more precise than the one that the whole file
-        // differs. The line also ends the reading, so there is no checksum to compare.
+        // The message about a damaged line is more precise than a message that the whole file
+        // differs. Reading also stops at that line, so there is no checksum to compare.
         let sum = odd.damage.is_none().then(|| input.into_inner().sum());
         let changed = self.sums.fault(self.dir, name, sum.as_ref());
         self.damages.extend(odd.damage.map(|damage| damage.to_string()).or(changed));

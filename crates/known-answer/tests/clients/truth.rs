@@ -171,8 +171,8 @@ async fn answers_during_a_burn() -> Result<(), String> {
     local.await;
     let (burnt, answered) = (burnt.await.unwrap(), answered.await.unwrap());
     assert!(burnt >= Duration::from_millis(600), "{burnt:?}");
-    // Even without sharing the thread, one answer may come before the burn begins, and one as it
-    // ends.
+    // Even if the burn blocked the thread, one answer could come before the burn begins, and one as
+    // it ends.
     went(answered > 2, answered)
 }
 

@@ -25,8 +25,8 @@ const ATTEMPTS: usize = 8;
 /// Steps that spin take turns, because each one takes a CPU away from concurrent tests.
 static SPINNING: Mutex<()> = Mutex::new(());
 
-/// How load threads wait for answers. A test that runs with both checks what must hold for both. It
-/// expects no times that need a spare CPU for the spinning thread.
+/// How load threads wait for answers. A test that runs with both checks only results that do not
+/// depend on the way. It expects no times that need a spare CPU for the spinning thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
     Sleeping,

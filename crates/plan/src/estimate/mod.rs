@@ -1,7 +1,8 @@
 //! Forecasts how long a plan takes and how much disk it needs.
 //!
-//! A workload says how long its steps are and what work they do. The time of that work is a guess.
-//! The guess is based on finished runs on this host, or otherwise on the shipped [`figures`].
+//! A workload defines how long its steps are and how much work they do. The time of that work is a
+//! guess. The guess is based on finished runs on this host, or otherwise on the shipped
+//! [`figures`].
 
 mod figures;
 mod past;
@@ -298,15 +299,15 @@ pub struct StepEstimate {
 /// Some work of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// The row of `figures.toml` that says what a unit takes.
+    /// The row of `figures.toml` with the time of one unit.
     pub figure: String,
     pub units: f64,
     /// Connections that do the work at the same time, as far as there are CPUs for them.
     pub connections: u32,
 }
 
-/// A workload's forecast of its steps on a kind of server. Each step runs on what the one before it
-/// has left.
+/// A workload's forecast of its steps on a kind of server. Each step runs on the data that the one
+/// before it has left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
     /// The steps in the order in which they run, with the work between them.
@@ -375,8 +376,8 @@ impl StepEstimate {
     }
 }
 
-/// Makes a duration of at most 1e15 seconds, so that sums of steps and cells cannot overflow
-/// whatever an unchecked plan says.
+/// Makes a duration of at most 1e15 seconds, so that sums of steps and cells cannot overflow, even
+/// for an unchecked plan.
 pub fn seconds(value: f64) -> Duration {
     Duration::from_secs_f64(value.clamp(0.0, 1e15))
 }
