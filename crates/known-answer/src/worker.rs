@@ -247,7 +247,8 @@ impl Worker {
         self.go_on(slot, connection, stats);
     }
 
-    /// Lets a connection continue, and records what it waits for.
+    /// Lets a connection continue, and puts an entry on the timer queue if it has work that is due
+    /// later.
     fn go_on(&mut self, slot: usize, mut connection: Box<ClientConnection>, stats: &mut Stats) {
         let was_blocked = connection.blocked;
         let life = connection.go_on(&self.shared.script, stats, &mut self.read_buffer);

@@ -324,10 +324,10 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns the batches that some load threads have not handed over for the same two cuts. Other
-    /// hosts learn of the step's end a little late, so one of them may have made a cut at a whole
-    /// second after the end. Everything in that batch happened before the end, so the batch is cut
-    /// off there and added to the others.
+    /// Returns the pending batches, for whose cuts some load threads have handed over nothing.
+    /// Other hosts learn of the step's end a little late, so one of them may have made a cut at a
+    /// whole second after the end. Everything in that batch happened before the end, so the batch
+    /// is cut off there and added to the others.
     fn remaining(&mut self) -> Vec<Batch> {
         let pending = std::mem::take(&mut self.pending).into_values().map(|(_, batch)| batch);
         let Some(end_ns) = self.control.end_ns().filter(|_| !self.elsewhere.is_empty()) else {
@@ -439,7 +439,7 @@ impl<'a> Collector<'a> {
 /// A message from a load thread to the collector.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// All connections of a load thread are open.
+    /// A load thread has tried to open all of its connections.
     Ready {
         worker: usize,
         took: Duration,

@@ -25,8 +25,8 @@ const AT_ONCE: usize = 32;
 pub struct Connections {
     /// Logins that are begun per second, over all threads. `None` means as fast as possible.
     pub rate_per_second: Option<f64>,
-    /// Logins that each thread has on their way at once. They are limited because a server's queue for
-    /// new connections is short.
+    /// Highest number of logins that each thread has under way at once. The number is limited
+    /// because a server's queue for new connections is short.
     pub at_once: usize,
     /// The step fails when a connection is not open after this time, with its statements prepared.
     pub open_within: Duration,

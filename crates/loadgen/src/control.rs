@@ -73,7 +73,8 @@ pub(crate) struct Control {
     /// Whether a deciding task of each client has ended. The index is the client's number minus 1.
     client_ended: Vec<AtomicBool>,
     client_changed: Notify,
-    /// Number of tasks on this host.
+    /// Number of tasks that this control covers: all tasks of the step, or those of one host's
+    /// part.
     pub(crate) tasks: usize,
     opened: AtomicUsize,
     tasks_left: AtomicUsize,
@@ -129,7 +130,7 @@ impl Control {
     }
 
     /// Returns the control of one host's part of the step. On that host the step ends only with
-    /// [`StepCommand::End`].
+    /// [`StepCommand::End`], or when it is abandoned.
     pub(crate) fn of_part(self) -> Self {
         self.tasks_left.fetch_add(1, Ordering::AcqRel);
         self.deciders_left.fetch_add(1, Ordering::AcqRel);
@@ -162,7 +163,7 @@ impl Control {
         self.opened.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many of this host's tasks have no open connection yet.
+    /// Returns how many tasks have no open connection yet.
     pub(crate) fn unopened(&self) -> usize {
         self.tasks.saturating_sub(self.opened.load(Ordering::Relaxed))
     }

@@ -96,7 +96,7 @@ pub fn run_on_hosts(
 
 /// Returns whether tasks can be distributed over hosts. No task may wait for another one. The
 /// window must end with the last task, or at one time that is known beforehand, because a host
-/// learns too late that a task has ended elsewhere.
+/// learns too late that a task on another host has ended.
 pub fn can_be_shared(specs: &[TaskSpec], window: WindowRule) -> bool {
     let is_alone = |spec: &TaskSpec| spec.coupling.is_none() && spec.limit != Limit::UntilClientEnds;
     let ends_by_time = |spec: &TaskSpec| matches!(spec.limit, Limit::Time(_)) && spec.limit == specs[0].limit;

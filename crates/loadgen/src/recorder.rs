@@ -189,7 +189,8 @@ impl Recorder {
         Some(((inside_ns - counted_ns) / cycle_ns, inside_ns - counted_ns))
     }
 
-    /// Counts the statements of an operation that was just done.
+    /// Counts the statements that were answered in one attempt of an operation, even if the attempt
+    /// failed.
     pub(crate) fn statements(&mut self, task: usize, statements: &[StatementDone]) {
         let kind = self.counter_sets[self.tasks[task].counter_set].kind;
         self.statements.count(kind, statements);

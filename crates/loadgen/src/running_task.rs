@@ -147,8 +147,8 @@ impl RunningTask {
         (Box::new(end), tokio::task::spawn_local(close(control, task, stays_open)))
     }
 
-    /// A closed loop that has sent all operations of its limit ended with the last answer, however late
-    /// its thread reports that. Any other task ends now.
+    /// Returns when the task ended. A closed loop that has sent all operations of its limit ended
+    /// with its last answer, even if its thread reports this late. Any other task ends at `now_ns`.
     fn ended_at(&self, now_ns: u64) -> u64 {
         let by_count = matches!(self.spec.limit, Limit::Operations(_) | Limit::Either(..));
         if by_count && self.spec.arrivals.is_closed() && self.end.complete && self.last_ns > 0 {

@@ -38,8 +38,9 @@ pub trait ConnectionTask {
     /// answered. It is called after each such call.
     fn timed(&mut self, _times: OperationTimes) {}
 
-    /// Tells that operations of the task's schedule were given up without being sent. Where `n`
-    /// hosts share the schedule, only every n-th of these numbers was given up by this host.
+    /// Tells that operations of the task's schedule were given up without being sent. The range has
+    /// as many numbers as operations that were given up. Where several hosts share the schedule,
+    /// only the length and the end of the range are exact.
     fn skipped(&mut self, _numbers: Range<u64>) {}
 
     /// Returns the statements that were answered in the last call of [`ConnectionTask::perform`], also

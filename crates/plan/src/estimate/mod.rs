@@ -51,9 +51,9 @@ pub struct Estimate {
     /// starts.
     pub template_bytes: u64,
     /// The most disk of this machine in use at one time: the templates, the snapshots of loaded
-    /// data, and the largest data directory, or all of them with `host.keep_data`. The run
-    /// directory's records come on top, and they are small. The data of a server at an address lie
-    /// on its owner's disk and are not counted here.
+    /// data, and the largest data directory, or all of them with `host.keep_data` or `design =
+    /// "alternate"`. The run directory's records come on top, and they are small. The data of a
+    /// server at an address lie on its owner's disk and are not counted.
     pub peak_disk_bytes: u64,
     /// The most disk that one cell takes on a server that others run. It is `None` in a plan
     /// without addresses.
@@ -68,11 +68,11 @@ pub struct CellEstimate {
     pub steps: Vec<StepEstimate>,
     /// Sum over the steps.
     pub duration: Duration,
-    /// Names of the steps that only the variant's first block runs. These are the load where later
-    /// blocks begin on a snapshot.
+    /// Names of the steps that only the variant's first block runs. These are the load and the work
+    /// around it, where later blocks begin on a snapshot or in a server that stays up.
     pub once: Vec<String>,
-    /// Bytes of the cell's data directory at its largest. For a server at an address they lie on
-    /// its owner's disk.
+    /// Bytes of the cell's data directory at its largest. For a server at an address, this disk
+    /// space is on its owner's machine.
     pub disk_bytes: u64,
 }
 
@@ -229,7 +229,7 @@ fn times(number: u32) -> String {
     if number == 1 { "once".to_owned() } else { format!("{number} times") }
 }
 
-/// Counts the steps after the first that begin on data of their own.
+/// Counts the steps after the first that begin with restored or reloaded data.
 fn later_groups(measured: &[StepOutline]) -> u32 {
     count(measured.iter().skip(1).filter(|step| step.begins_group))
 }
