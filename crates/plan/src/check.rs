@@ -307,8 +307,8 @@ fn tls_problem(variant: &Variant) -> Option<Mistake> {
     None
 }
 
-/// Refuses names of password variables that hold anything but word characters, because the names go
-/// into the environment.
+/// Refuses a `password_env` with anything but word characters, because it then cannot name an
+/// environment variable.
 fn password_problem(variant: &Variant) -> Option<Mistake> {
     let is_wrong = variant.password_env.as_deref().is_some_and(|name| !is_word(name));
     let help = "write the variable's name, never the password itself";

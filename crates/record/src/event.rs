@@ -66,7 +66,7 @@ pub enum CellEvent {
         reason: String,
     },
     /// The cell ended. `connections` says how the connections of the cell were encrypted. It is
-    /// empty where the plan has no TLS.
+    /// empty where no TLS was requested.
     Ended {
         at: String,
         outcome: Outcome,
@@ -438,8 +438,8 @@ pub enum RunEvent {
         resumed: bool,
         tool: ToolInfo,
     },
-    /// A cell began. `elapsed_us` is the time that the run has taken so far. It comes from a clock that
-    /// no one sets, and leaves out the time between being stopped and being resumed.
+    /// A cell began. `elapsed_us` is the time that the run has taken so far. It comes from a
+    /// monotonic clock, and leaves out the time between a stop and the resume.
     CellStarted {
         at: String,
         cell: CellId,

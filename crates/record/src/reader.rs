@@ -318,10 +318,12 @@ pub struct StepRecord {
     pub intervals: Vec<Interval>,
     pub histograms: Vec<HistogramSpan>,
     pub counters: BTreeMap<String, CounterSeries>,
-    /// Whether the files were compared with the checksums that were written when the step had ended.
-    /// Steps that did not end have none, nor have those of versions of dbdyno that wrote none.
+    /// Whether the files were compared with the checksums that were written when the step had
+    /// ended. Steps that did not end have no checksums, and neither do steps from versions of
+    /// dbdyno that wrote none.
     pub has_checksums: bool,
-    /// Which files cannot be trusted and why. The other fields hold what was read before the damage.
+    /// The damaged files and their faults. The other fields hold the data that were read before the
+    /// damage.
     pub damaged: Option<String>,
 }
 
@@ -381,8 +383,8 @@ fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
     let mut so_far = Events::default();
     let mut events = files.read(EVENTS, |line| so_far.take(parse_json(line)?).map(Some));
     if let Some((place, message)) = plausible::window_fault(&events, plausible::end_us(&intervals)) {
-        // A step that was killed may have lost the intervals of its last second. For a step that is
-        // damaged already, enough is reported.
+        // A step that was killed may have lost the intervals of its last second. A step with other
+        // damage is already reported.
         if matches!(events.last(), Some(StepEvent::Ended { .. })) && files.damages.is_empty() {
             let damage = Error::Damaged { path: dir.join(EVENTS), line: place + 1, message };
             files.damages.push(damage.to_string());
