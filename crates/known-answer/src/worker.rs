@@ -174,7 +174,7 @@ impl Worker {
             }
             let now = Instant::now();
             while let Some(entry) = self.timer_queue.take_due(now) {
-                self.do_due(entry, now, &mut stats);
+                self.handle_due(entry, now, &mut stats);
             }
         }
     }
@@ -274,7 +274,7 @@ impl Worker {
         self.connections[slot] = Some(connection);
     }
 
-    fn do_due(&mut self, entry: TimerEntry, now: Instant, stats: &mut Stats) {
+    fn handle_due(&mut self, entry: TimerEntry, now: Instant, stats: &mut Stats) {
         let slot = entry.slot;
         self.burning = self.burning.filter(|(burning, _)| *burning == slot);
         if slot == ACCEPT {

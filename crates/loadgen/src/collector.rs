@@ -520,7 +520,7 @@ pub(crate) enum WaitFor {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     since: Option<Instant>,
-    is_said: bool,
+    was_warned: bool,
 }
 
 impl Waiting {
@@ -532,10 +532,10 @@ impl Waiting {
             return None;
         }
         let waited = now.saturating_duration_since(*self.since.get_or_insert(now));
-        if self.is_said || waited < WARN_AFTER {
+        if self.was_warned || waited < WARN_AFTER {
             return None;
         }
-        self.is_said = true;
+        self.was_warned = true;
         Some(format!(
             "{waiting} of {all} connections {} {} s; a pooler or max_connections may hold them",
             match what {

@@ -207,7 +207,7 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
         messages: job.messages,
     });
     let clock = tokio::task::spawn_local(run_timer(Rc::clone(&shared)));
-    let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
+    let abandoner = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
 
     let opening = Instant::now();
     let unopened = job.tasks.into_iter().map(|task| (task.number, (task.factory)()));
@@ -248,7 +248,7 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
     let end_ns = shared.control.wait_for_end().await;
     clock.abort();
     cutter.abort();
-    patience.abort();
+    abandoner.abort();
     shared.recorder.borrow_mut().finish(end_ns, shared.control.window_cut_ns());
     for close in closing {
         if let Err(error) = close.await
@@ -269,8 +269,8 @@ async fn run_timer(shared: Rc<Shared>) {
 /// Gives up the answers that are still missing some time after the step was stopped.
 async fn abandon_after_stop(shared: Rc<Shared>) {
     shared.control.wait_for_stop().await;
-    let is_wish = matches!(shared.control.reason(), Some(StopReason::Interrupted));
-    tokio::time::sleep(if is_wish { GRACE_OF_USER } else { GRACE }).await;
+    let is_interrupted = matches!(shared.control.reason(), Some(StopReason::Interrupted));
+    tokio::time::sleep(if is_interrupted { GRACE_OF_USER } else { GRACE }).await;
     shared.abandon.now();
 }
 

@@ -306,7 +306,7 @@ impl RunningTask {
                     self.end.done += 1;
                     self.end.rows += done.rows;
                     self.refusals = 0;
-                    self.tell_other_task();
+                    self.notify_coupled_task();
                     self.do_added_work();
                     return Next::GoOn;
                 }
@@ -320,7 +320,7 @@ impl RunningTask {
                 ErrorClass::Retry if !self.shared.control.is_stopping() => {
                     if tries == MOST_RETRIES {
                         self.write_failed(number);
-                        return self.retried_enough(number, &failure);
+                        return self.fail_after_retries(number, &failure);
                     }
                 }
                 ErrorClass::Retry | ErrorClass::Refused => return self.refused(number, &failure),
@@ -338,13 +338,13 @@ impl RunningTask {
     fn try_again(&self, number: u64, retries: u32, failure: &Failure) -> Next {
         match retries {
             _ if self.shared.control.is_stopping() => Next::GiveUp,
-            MOST_RETRIES.. => self.retried_enough(number, failure),
+            MOST_RETRIES.. => self.fail_after_retries(number, failure),
             _ => Next::GoOn,
         }
     }
 
     /// Fails the step after the last retry, which ended with `failure`.
-    fn retried_enough(&self, number: u64, failure: &Failure) -> Next {
+    fn fail_after_retries(&self, number: u64, failure: &Failure) -> Next {
         self.shared.fail(format!(
             "operation {number} was refused {MOST_RETRIES} times with a request to try again, at last: {}; use fewer connections, \
              or look for locks that others hold",
@@ -367,7 +367,7 @@ impl RunningTask {
             self.end.unknown_numbers.push(number);
         }
         let LostConnections::Reconnect(how) = self.shared.lost else { return self.give_up(&failure) };
-        self.tell_other_task();
+        self.notify_coupled_task();
         let next = self.reconnect(task, &how, failure, now_ns).await;
         self.last_ns = self.shared.control.now_ns();
         next
@@ -388,7 +388,7 @@ impl RunningTask {
     /// Counts a refused operation, and gives up after too many in a row.
     fn refused(&mut self, number: u64, failure: &Failure) -> Next {
         self.write_failed(number);
-        self.tell_other_task();
+        self.notify_coupled_task();
         self.refusals += 1;
         if self.refusals < MOST_REFUSALS {
             return Next::GoOn;
@@ -417,7 +417,7 @@ impl RunningTask {
     }
 
     /// Lets the coupled task go on, because this task's operation has ended.
-    fn tell_other_task(&self) {
+    fn notify_coupled_task(&self) {
         if let Some((coupling, side)) = &self.spec.coupling {
             coupling.answered(*side);
         }

@@ -220,20 +220,20 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
 /// Returns the key that is wrong in the variant, and the rest of a sentence that begins with the
 /// variant's name.
 fn server_problem(variant: &Variant) -> Option<Mistake> {
-    let said: Vec<&'static str> = [
+    let given: Vec<&'static str> = [
         ("server", variant.server.is_some()),
         ("basedir", variant.basedir.is_some()),
         ("address", variant.address.is_some()),
     ]
     .into_iter()
-    .filter_map(|(key, is_said)| is_said.then_some(key))
+    .filter_map(|(key, is_given)| is_given.then_some(key))
     .collect();
     let one_of = "set exactly one of server, basedir and address";
-    match said.as_slice() {
+    match given.as_slice() {
         [] => return Some(("name", format!("has no server: {one_of}"))),
         [_] => {}
         [_, second, ..] => {
-            return Some((*second, format!("has {} at once: {one_of}", said.join(" and "))));
+            return Some((*second, format!("has {} at once: {one_of}", given.join(" and "))));
         }
     }
     if variant.server.as_deref().is_some_and(|server| !is_name(server)) {

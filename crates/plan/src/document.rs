@@ -283,8 +283,8 @@ fn apply_size(root: &mut DeTable<'_>, name: &str) -> Result<(), String> {
             _ => lay_key(root, key, value),
         }
     }
-    let said = format!("{name}: {about}");
-    set(root, "report.size", 0..0, Spanned::new(0..0, DeValue::String(said.into())))
+    let size_text = format!("{name}: {about}");
+    set(root, "report.size", 0..0, Spanned::new(0..0, DeValue::String(size_text.into())))
 }
 
 /// Calls `change` for every table of the list `[[list]]`.
