@@ -1,8 +1,8 @@
-//! One server thread. It waits for events on its connections and does what is due, the earliest
-//! first.
+//! One server thread. It waits for events on its connections and does the work that is due, the
+//! earliest first.
 //!
-//! Its [`TimerQueue`] has the work that is due later, and a kernel timer wakes the thread. CPU time
-//! is burnt as the thread's own CPU clock measures it.
+//! Its [`TimerQueue`] holds the work that is due later, and a kernel timer wakes the thread for it.
+//! The thread's own CPU clock measures how much CPU time is burnt.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -41,22 +41,22 @@ const BURN_SLICE: Duration = Duration::from_micros(50);
 /// Pause before another attempt when file descriptors have run out or a socket is full.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// What all threads of a server share.
+/// The state that all threads of a server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) script: Script,
     pub(crate) answers: Answers,
     pub(crate) stop: AtomicBool,
-    /// The moment from which freezes count. It is unset until the server or the first statement
-    /// starts the clock.
+    /// The moment at which the clock of the freezes starts. It is unset until the server or the
+    /// first statement starts this clock.
     origin: OnceLock<Instant>,
     /// Number of connections that count against the limit.
     open: AtomicU64,
     pub(crate) mailboxes: Vec<Mailbox>,
 }
 
-/// How other threads reach one thread. They can give it a connection, wake it and read its
-/// statistics.
+/// The channel to one thread. Other threads use it to give the thread a connection, to wake it and
+/// to read its statistics.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     bell: EventFd,
@@ -109,7 +109,7 @@ impl Shared {
 
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    /// The thread's position among the threads.
+    /// The thread's index among the server's threads.
     index: usize,
     epoll: Epoll,
     timer_queue: TimerQueue,
@@ -119,8 +119,8 @@ pub(crate) struct Worker {
     connections: Vec<Option<Box<ClientConnection>>>,
     free: Vec<usize>,
     read_buffer: Vec<u8>,
-    /// The connection whose burn was the last thing that this thread did, and the thread's CPU time
-    /// then.
+    /// The connection whose unfinished burn was this thread's last work, and the thread's CPU time
+    /// at the end of the last slice.
     burning: Option<(usize, Duration)>,
 }
 
@@ -160,7 +160,7 @@ impl Worker {
                 Wait::Sleep => EpollTimeout::NONE,
             };
             let happened = self.epoll.wait(&mut events, timeout).unwrap_or(0);
-            // The lock is taken only while there is work, so that a caller that asks for the
+            // The lock is taken only while there is work, so that a caller that reads the
             // statistics never waits for a sleeping thread.
             let mut stats = shared.mailboxes[self.index].stats.lock().unwrap_or_else(PoisonError::into_inner);
             for event in &events[..happened] {
@@ -174,7 +174,7 @@ impl Worker {
             }
             let now = Instant::now();
             while let Some(entry) = self.timer_queue.take_due(now) {
-                self.do_due(entry, now, &mut stats);
+                self.handle_due(entry, now, &mut stats);
             }
         }
     }
@@ -247,7 +247,8 @@ impl Worker {
         self.go_on(slot, connection, stats);
     }
 
-    /// Lets a connection continue, and records what it waits for.
+    /// Lets a connection continue, and puts an entry on the timer queue if it has work that is due
+    /// later.
     fn go_on(&mut self, slot: usize, mut connection: Box<ClientConnection>, stats: &mut Stats) {
         let was_blocked = connection.blocked;
         let life = connection.go_on(&self.shared.script, stats, &mut self.read_buffer);
@@ -273,7 +274,7 @@ impl Worker {
         self.connections[slot] = Some(connection);
     }
 
-    fn do_due(&mut self, entry: TimerEntry, now: Instant, stats: &mut Stats) {
+    fn handle_due(&mut self, entry: TimerEntry, now: Instant, stats: &mut Stats) {
         let slot = entry.slot;
         self.burning = self.burning.filter(|(burning, _)| *burning == slot);
         if slot == ACCEPT {
@@ -485,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_that_was_used_since_the_begin_counts_as_burnt() {
+    fn cpu_time_that_was_used_since_the_start_counts_as_burnt() {
         let begin = cpu_time();
         let before = burn(begin, Duration::from_micros(400));
         let used = burn(begin, Duration::from_micros(100));

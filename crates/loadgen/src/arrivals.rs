@@ -1,6 +1,6 @@
 //! Decides when a task's operations are due: in a closed loop with or without think time, in an
 //! open loop, or in the original Insert Benchmark's bursts. In an open loop, operation n becomes
-//! due at the time of its arrival, whatever happened to the operations before it.
+//! due at the time of its arrival, even when earlier operations are late or have failed.
 //!
 //! Very fast Poisson arrivals are drawn in blocks, so that arrivals that no client keeps up with
 //! are skipped block by block and not one by one.
@@ -16,9 +16,10 @@ use crate::{Philox, Schedule};
 pub enum Arrivals {
     /// The next operation is due when the one before it is answered.
     Closed,
-    /// The next operation is due when a think time after the answer before it is over.
+    /// The next operation is due one think time after the answer to the one before.
     Thinking(ThinkTime),
-    /// Operations become due as they arrive, whatever happened before. A late task catches up.
+    /// Operations become due as they arrive, even when earlier ones are late or have failed. A late
+    /// task catches up.
     Open(ArrivalProcess),
     /// Operations come from a schedule that this task shares with others of its client and kind.
     Shared(Arc<Schedule>),
@@ -33,8 +34,8 @@ pub enum Arrivals {
 /// How long a closed loop pauses between an answer and the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkTime {
-    /// The pause is always `time`. The pause before the first operation is a part of it, uniformly
-    /// drawn, so that connections do not run in step.
+    /// The pause is always `time`. The pause before the first operation is a uniformly drawn
+    /// fraction of it, so that connections do not run in step.
     Fixed { time: Duration, draws: Draws },
     /// The pause is exponential with mean `mean`, before the first operation too, so that the loop is
     /// in a steady state from the beginning.
@@ -119,9 +120,9 @@ pub enum ArrivalProcess {
     /// Operation n is due at `phase + n * per / operations`.
     Constant { operations: u64, per: Duration, phase: Duration },
     /// Gaps are independent and exponential with mean `per / operations`. Operation n is due after
-    /// n + 1 of them. Each gap is multiplied by `stretch`, which is 1 except in what
-    /// [`ArrivalProcess::fitted_to`] makes. Rates above a million operations per second are drawn
-    /// in blocks.
+    /// n + 1 of them. Each gap is multiplied by `stretch`, which is 1 except in a process from
+    /// [`ArrivalProcess::fitted_to`]. Rates above a million operations per second are drawn in
+    /// blocks.
     Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
 }
 
@@ -181,16 +182,16 @@ fn ln(value: f64) -> f64 {
 }
 
 impl ArrivalProcess {
-    /// Returns a Poisson process whose gaps are left as they are drawn.
+    /// Returns a Poisson process whose gaps are not stretched.
     pub fn poisson(operations: u64, per: Duration, draws: Draws) -> Self {
         Self::Poisson { operations, per, draws, stretch: 1.0 }
     }
 
     /// Returns the process in which operation `count` is due exactly after the time that `count`
     /// operations take at the process's rate. In a Poisson process that time is random, so all gaps
-    /// are stretched by the same factor. Its times are then those of a Poisson process of which it
-    /// is known that `count` operations come in that time (the conditional property of arrival
-    /// times: S. Ross, Stochastic Processes, 2nd edition, theorem 2.3.1).
+    /// are stretched by the same factor. Its times are then distributed like those of a Poisson
+    /// process that has `count` operations in that time (the conditional property of arrival times:
+    /// S. Ross, Stochastic Processes, 2nd edition, theorem 2.3.1).
     #[must_use]
     pub fn fitted_to(self, count: u64) -> Self {
         let Self::Poisson { operations, per, draws, .. } = self else { return self };
@@ -199,7 +200,7 @@ impl ArrivalProcess {
         Self::Poisson { operations, per, draws, stretch: asked_ns / came_ns as f64 }
     }
 
-    /// Returns the operations per second that the process asks for.
+    /// Returns the rate of the process in operations per second.
     pub fn rate_per_second(&self) -> f64 {
         match *self {
             Self::Constant { operations, per, .. } | Self::Poisson { operations, per, .. } => {
@@ -262,8 +263,7 @@ impl Cursor {
         Self { arrival_process, number: 0, due_ns, blocks }
     }
 
-    /// Returns the due time of operation `number`, which must not lie before the one that was asked for
-    /// last.
+    /// Returns the due time of operation `number`, which must not be lower than in the last call.
     pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
         if let ArrivalProcess::Constant { .. } = self.arrival_process {
             return self.arrival_process.next_ns(number, 0);
@@ -276,8 +276,8 @@ impl Cursor {
         self.due_ns
     }
 
-    /// Returns how many operations, at most `limit`, are due before `at_ns`, which must not lie before
-    /// that of the last call.
+    /// Returns how many operations, at most `limit`, are due before `at_ns`, which must not be
+    /// lower than in the last call.
     pub(crate) fn due_before(&mut self, at_ns: u64, limit: u64) -> u64 {
         if let ArrivalProcess::Constant { operations, per, phase } = self.arrival_process {
             let Some(elapsed) = at_ns.checked_sub(to_ns(phase)) else { return 0 };
@@ -340,7 +340,8 @@ pub(crate) fn to_us(nanos: u64) -> u64 {
 const BLOCK: u64 = 1024;
 
 /// Processes whose mean gap is below this have blocks. Their rate is more than a million operations
-/// per second, so drawing their arrivals one by one would keep the load thread from its work.
+/// per second, so drawing their arrivals one by one would leave the load thread no time for its
+/// work.
 const FAST_NS: f64 = 1_000.0;
 
 /// A walk through the blocks of a process. The length of a block is one draw. The gaps in it are draws
@@ -362,7 +363,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Returns the first block, or `None` where the mean gap is long enough to draw each gap on its
-    /// own. `mean_ns` is multiplied by `stretch` after that decision.
+    /// own. The decision depends on `mean_ns` before it is multiplied by `stretch`.
     pub(crate) fn of(draws: Draws, mean_ns: f64, stretch: f64) -> Option<Self> {
         (mean_ns < FAST_NS).then(|| {
             let mean_ns = mean_ns * stretch;
@@ -401,8 +402,8 @@ impl Blocks {
         self.due_ns(self.first())
     }
 
-    /// Returns the due time of the operation after the one that was asked for last. The block must have
-    /// been entered.
+    /// Returns the due time of operation `number`, which must be the one after that of the last
+    /// call. The block must have been entered.
     pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
         self.gaps += self.draws.exponential(number);
         let since_ns = (self.gaps * self.stretch_ns) as u64;
@@ -665,8 +666,8 @@ mod tests {
     fn arrivals_at_the_highest_rate_are_counted_block_by_block() {
         let began = Instant::now();
         let count = Cursor::new(fast(100_000_000, 5)).due_before(10_000_000_000, u64::MAX);
-        // The variance of a Poisson count is its mean. Counted one by one, this would take half an hour
-        // here.
+        // The variance of a Poisson count is its mean. A count of one draw per arrival would take
+        // far longer than the limit below.
         assert!((count as f64 - 1e9).abs() < 5.0 * 1e9_f64.sqrt(), "{count}");
         assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
     }

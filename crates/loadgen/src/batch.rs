@@ -1,6 +1,6 @@
-//! Holds what a load thread hands over at a cut, and adds the parts of several threads without
-//! loss. A cut is a moment at which all load threads hand over what they have counted since the cut
-//! before. Times are in histograms of microseconds, which can be sent to another host.
+//! Holds the counts and times that a load thread hands over at a cut, and adds those of several
+//! threads without loss. A cut is a moment at which all load threads hand over the counts since the
+//! cut before. Times are in histograms of microseconds, which can be sent to another host.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use crate::statements::Statements;
 pub(crate) struct Times {
     #[serde(with = "counts")]
     pub(crate) service: Histogram<u64>,
-    /// It is `None` while every response time so far was equal to its service time. That is so in a
-    /// closed loop, where nothing waits to be sent. It saves a second histogram.
+    /// The histogram of response times. To save memory it is `None` until a response time differs
+    /// from its service time. In a closed loop none does, because no operation waits to be sent.
     #[serde(with = "some_counts")]
     response: Option<Histogram<u64>>,
-    /// How late the engine itself sent operations that a free connection waited for. It exists only in
-    /// open loops.
+    /// How late the engine itself sent operations for which a free connection was waiting. Only
+    /// open loops have such times.
     #[serde(with = "some_counts")]
     pub(crate) lag: Option<Histogram<u64>>,
     /// The longest time from when an operation was due to when it was sent.
@@ -73,7 +73,7 @@ impl Times {
     }
 }
 
-/// Puts `value` under `key`, or adds it to what is there.
+/// Inserts `value` under `key`, or adds it to the value under that key.
 pub(crate) fn merge<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V, add: impl FnOnce(&mut V, V)) {
     match map.entry(key) {
         Entry::Vacant(place) => _ = place.insert(value),
@@ -81,8 +81,8 @@ pub(crate) fn merge<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V, add: 
     }
 }
 
-/// What a load thread hands over at a cut: one interval per client and kind, and the histograms of each
-/// kind.
+/// The counts and times that a load thread hands over at a cut: one interval per client and kind,
+/// and the histograms of each kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Batch {
     pub(crate) from_ns: u64,
@@ -106,7 +106,7 @@ impl Batch {
         self
     }
 
-    /// Adds what another thread did between the same two moments.
+    /// Adds the batch of another thread between the same two cuts.
     pub(crate) fn join(&mut self, more: Self) {
         self.intervals.extend(more.intervals);
         self.statements.add(&more.statements);
@@ -131,7 +131,7 @@ pub(crate) fn histogram() -> Histogram<u64> {
     histogram
 }
 
-/// A histogram as it goes from one host to another: its values, each with how often it was recorded.
+/// A histogram in the form in which one host sends it to another: each value with its count.
 /// Nothing is lost.
 #[derive(Serialize, Deserialize)]
 struct HistogramCounts(Vec<(u64, u64)>);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn response_times_are_kept_apart_from_the_first_one_that_differs() {
+    fn response_times_get_their_own_histogram_once_one_differs() {
         let closed = times(&[(5, 5), (7, 7)]);
         assert!(closed.response.is_none());
         assert_eq!(values(closed.response()), [(5, 1), (7, 1)]);

@@ -1,7 +1,7 @@
-//! The collector takes what load threads on this host or on other hosts hand over, merges it by
-//! time and kind, and writes it to the record. It warns once when connections have waited for half
-//! a minute to be opened or answered, because a pooler, locks or a full server may let them wait
-//! for ever.
+//! The collector takes the batches of load threads on this host or on other hosts, merges them by
+//! time and kind, and writes them to the record. It warns once when connections have waited for
+//! half a minute to be opened or answered, because a pooler, locks or a full server may let them
+//! wait for ever.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -19,10 +19,11 @@ use crate::schedule::ScheduleAccounting;
 use crate::statements::Statements;
 use crate::{Failure, Lookup, Role, TaskEnd, TaskSpec};
 
-/// Learns what happens while a step runs. It is called on the thread that called [`crate::run`]. A
-/// cut is a moment at which all load threads hand over what they have counted since the cut before.
+/// Receives a step's figures and warnings while it runs. It is called on the thread that called
+/// [`crate::run`]. A cut is a moment at which all load threads hand over the counts since the cut
+/// before.
 pub trait Observer {
-    /// The clock will start at `start`, which lies a little ahead.
+    /// The clock will start at `start`, shortly after this call.
     fn barrier(&mut self, _start: Instant) {}
     /// Gives the response times of operations of `kind` between two cuts, in microseconds. The call
     /// comes before [`Observer::second`] for the same cuts.
@@ -34,7 +35,7 @@ pub trait Observer {
     /// response times in microseconds, or is `None` if these statements are not timed one by one.
     /// The call comes before [`Observer::second`] for the same cuts.
     fn statements(&mut self, _name: &str, _done: u64, _times: Option<&Histogram<u64>>) {}
-    /// Gives what all clients did between two cuts, usually one second.
+    /// Gives the intervals of all clients between two cuts, which are usually one second apart.
     fn second(&mut self, _intervals: &[Interval]) {}
     /// Gives a text that the user should know while the step runs. It is also recorded.
     fn warning(&mut self, _text: &str) {}
@@ -47,7 +48,7 @@ pub trait Observer {
 }
 
 /// The longest time that the collector sleeps before it checks the clock and whether the user wants
-/// to stop. Any message from the load threads wakes it at once. Waking for nothing costs CPU time
+/// to stop. Any message from the load threads wakes it at once. A needless wake-up costs CPU time
 /// that counts as the client's: 60 µs if the CPU was asleep.
 const POLL: Duration = Duration::from_millis(250);
 /// The same limit while connections are kept open only for the sample at the window's end.
@@ -67,8 +68,8 @@ pub(crate) struct Collector<'a> {
     ended: usize,
     /// Batches that not all load threads have handed over yet, by the end and start of the time
     /// that they cover. Each entry has the number of threads that it comes from, and the sum of
-    /// their batches. Batches are added up at once, because one blocked thread makes every second
-    /// of all the others wait here, and their batches would need much more memory than the sums.
+    /// their batches. Batches are added up at once, because one blocked thread keeps the batches of
+    /// all other threads waiting, and single batches would need much more memory than sums.
     pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
     pub(crate) seen_errors: HashSet<(usize, ErrorClass, String)>,
     /// The accounting of shared schedules, by client and kind.
@@ -81,7 +82,7 @@ pub(crate) struct Collector<'a> {
     /// from messages when such a task has ended.
     elsewhere: BTreeMap<(u32, usize), (Role, u64)>,
     pub(crate) ends: Vec<TaskEnd>,
-    /// What was counted about the statements within the common window.
+    /// The counts and times of statements within the common window.
     pub(crate) statements: Statements,
     waiting: Waiting,
     /// When the collector last learned that an operation had been answered or had failed.
@@ -323,10 +324,10 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns the batches that some load threads have not handed over for the same two cuts. Other
-    /// hosts learn of the step's end a little late, so one of them may have made a cut at a whole
-    /// second after the end. Everything in that batch happened before the end, so the batch is cut
-    /// off there and added to the others.
+    /// Returns the pending batches, for whose cuts some load threads have handed over nothing.
+    /// Other hosts learn of the step's end a little late, so one of them may have made a cut at a
+    /// whole second after the end. Everything in that batch happened before the end, so the batch
+    /// is cut off there and added to the others.
     fn remaining(&mut self) -> Vec<Batch> {
         let pending = std::mem::take(&mut self.pending).into_values().map(|(_, batch)| batch);
         let Some(end_ns) = self.control.end_ns().filter(|_| !self.elsewhere.is_empty()) else {
@@ -365,8 +366,8 @@ impl<'a> Collector<'a> {
         u64::try_from(self.warmup.as_micros()).unwrap_or(u64::MAX).min(end_us)
     }
 
-    /// Writes what was counted about the statements within the common window. A step without a
-    /// common window writes nothing.
+    /// Writes the counts and times of statements within the common window. A step without a common
+    /// window writes nothing.
     fn write_statements(&mut self) {
         let Some(to_us) = self.control.window_end_ns().map(to_us) else { return };
         let span = (self.window_from_us(to_us), to_us);
@@ -375,7 +376,7 @@ impl<'a> Collector<'a> {
         self.check(|writer| statements.write(kinds, span, writer));
     }
 
-    /// Writes what all load threads did between the same two cuts.
+    /// Writes the counts and times of all load threads between the same two cuts.
     fn write(&mut self, batch: Batch) {
         let (from_us, to_us) = (to_us(batch.from_ns), to_us(batch.to_ns));
         let is_after = self.control.window_end_ns().is_some_and(|end_ns| batch.from_ns >= end_ns);
@@ -438,7 +439,7 @@ impl<'a> Collector<'a> {
 /// A message from a load thread to the collector.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// All connections of a load thread are open.
+    /// A load thread has tried to open all of its connections.
     Ready {
         worker: usize,
         took: Duration,
@@ -506,7 +507,7 @@ impl Inbox for Receiver<Message> {
 /// them within a minute.
 const WARN_AFTER: Duration = Duration::from_secs(30);
 
-/// What some connections wait for.
+/// The event that some connections wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitFor {
     /// They wait to be open.
@@ -519,22 +520,22 @@ pub(crate) enum WaitFor {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     since: Option<Instant>,
-    is_said: bool,
+    was_warned: bool,
 }
 
 impl Waiting {
-    /// Takes how many of `all` connections wait now. The result is a warning if they have waited
-    /// for [`WARN_AFTER`] and no warning was given before.
+    /// Notes that `waiting` of `all` connections wait at `now`. The result is a warning if they
+    /// have waited for [`WARN_AFTER`] and no warning was given before.
     pub(crate) fn look(&mut self, what: WaitFor, waiting: usize, all: usize, now: Instant) -> Option<String> {
         if waiting == 0 {
             self.since = None;
             return None;
         }
         let waited = now.saturating_duration_since(*self.since.get_or_insert(now));
-        if self.is_said || waited < WARN_AFTER {
+        if self.was_warned || waited < WARN_AFTER {
             return None;
         }
-        self.is_said = true;
+        self.was_warned = true;
         Some(format!(
             "{waiting} of {all} connections {} {} s; a pooler or max_connections may hold them",
             match what {
@@ -546,9 +547,10 @@ impl Waiting {
     }
 }
 
-/// Lists `numbers`, which must ascend, and joins neighbours to ranges, as in `1, 4 to 9`.
+/// Lists `numbers`, which must ascend, and joins consecutive numbers into ranges, as in `1, 4 to
+/// 9`.
 pub(crate) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
-    /// The most ranges that are listed. More would hide the rest of the message.
+    /// Highest number of ranges that are listed. More ranges would hide the rest of the message.
     const MOST: usize = 8;
     let mut all: Vec<(u32, u32)> = Vec::new();
     for number in numbers {

@@ -1,6 +1,7 @@
-//! Opens connections before the barrier, a limited number at once, and at a given rate if one is
-//! asked for. It also opens lost connections again. The pauses between attempts double until it is
-//! open, the task has nothing left to do, or time is up.
+//! Opens connections before the barrier, a limited number at once, and at a given rate if the
+//! caller sets one. It also opens a lost connection again. The pauses between attempts double. The
+//! attempts end when the connection is open, when the task has nothing left to do, or when time is
+//! up.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -15,20 +16,21 @@ use crate::running_task::{Next, RunningTask, describe};
 use crate::{ConnectionTask, Draws, Failure, Limit};
 
 /// Highest number of logins that a load thread has under way at once, unless the caller sets
-/// another one.
+/// another number.
 const AT_ONCE: usize = 32;
 
-/// How a step opens its connections before the barrier, and what it does with connections lost later.
+/// How a step opens its connections before the barrier, and how it handles connections that are
+/// lost later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connections {
-    /// Logins that are begun per second, over all threads. `None` means as fast as they go.
+    /// Logins that are begun per second, over all threads. `None` means as fast as possible.
     pub rate_per_second: Option<f64>,
-    /// Logins that each thread has on their way at once. They are limited because a server's queue for
-    /// new connections is short.
+    /// Highest number of logins that each thread has under way at once. The number is limited
+    /// because a server's queue for new connections is short.
     pub at_once: usize,
     /// The step fails when a connection is not open after this time, with its statements prepared.
     pub open_within: Duration,
-    /// The option with which users set that time, for messages.
+    /// The option with which users set [`Connections::open_within`], for messages.
     pub open_key: &'static str,
     /// A step that has no time cap fails when no connection has had an answer for this time.
     pub silence: Duration,
@@ -48,8 +50,7 @@ pub enum LostConnections {
 /// How a lost connection is opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconnect {
-    /// Pause before the first attempt. The pause before each later one is twice as long as the one
-    /// before it.
+    /// Pause before the first attempt. Each later pause is twice as long as the one before it.
     pub wait: Duration,
     /// No pause is longer than this.
     pub wait_max: Duration,
@@ -111,15 +112,15 @@ pub(crate) async fn open_all<L: ConnectionTask + 'static>(
     opening: &Opening,
     tasks: impl Iterator<Item = (usize, L)>,
 ) -> (Vec<Option<L>>, Histogram<u64>) {
-    let places = Rc::new(Semaphore::new(opening.connections.at_once.max(1)));
+    let permits = Rc::new(Semaphore::new(opening.connections.at_once.max(1)));
     let Connections { open_within: within, open_key: key, .. } = opening.connections;
     let spawned = |(number, task): (usize, L)| {
         let due = opening.began + opening.connections.due(number);
-        let (shared, places) = (Rc::clone(shared), Rc::clone(&places));
+        let (shared, permits) = (Rc::clone(shared), Rc::clone(&permits));
         tokio::task::spawn_local(async move {
             let _ = shared.timer.wait_until(due).await;
-            // The semaphore is never closed. Without a permit the connection would open all the same.
-            let _place = places.acquire().await.ok();
+            // The semaphore is never closed. Even without a permit the connection would open.
+            let _permit = permits.acquire().await.ok();
             open(&shared, task, (within, key)).await
         })
     };
@@ -195,7 +196,7 @@ impl RunningTask {
         let _ = self.shared.messages.send(Message::Lost { at_ns: lost_ns, client, kind, failure });
         let began = Instant::now();
         let give_up_at = began + how.give_up_after;
-        // A task that is limited in time ends with its time, connected or not.
+        // A task with a time limit ends at that limit, connected or not.
         let end_at = match self.spec.limit {
             Limit::Time(time) | Limit::Either(_, time) => {
                 Some(began + time.saturating_sub(Duration::from_nanos(lost_ns)))

@@ -24,8 +24,8 @@ pub enum StopReason {
     Silence(Duration),
 }
 
-/// What the controls of the same step on other hosts must know. `T` is how a time is given, because an
-/// instant is valid only on its own host.
+/// A command to the controls of the same step on other hosts. `T` is how a time is given, because
+/// an instant is valid only on its own host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepCommand<T> {
     /// The clock starts at this time.
@@ -67,19 +67,20 @@ pub(crate) struct Control {
     /// End of the common window in nanoseconds from the barrier, or `u64::MAX` while the window is
     /// open.
     window_end_ns: AtomicU64,
-    /// When the common window will end, if the tasks' limits tell that beforehand, and otherwise
+    /// When the common window will end, if the tasks' limits determine it beforehand, and otherwise
     /// `u64::MAX`.
     planned_end_ns: u64,
     /// Whether a deciding task of each client has ended. The index is the client's number minus 1.
     client_ended: Vec<AtomicBool>,
     client_changed: Notify,
-    /// How many tasks there are.
+    /// Number of tasks that this control covers: all tasks of the step, or those of one host's
+    /// part.
     pub(crate) tasks: usize,
     opened: AtomicUsize,
     tasks_left: AtomicUsize,
     deciders_left: AtomicUsize,
-    /// 1 if this is one host's part of the step, otherwise 0. The 1 stands for the tasks elsewhere, so
-    /// that the tasks here are never the last ones.
+    /// 1 if this is one host's part of the step, otherwise 0. The 1 stands for the tasks on other
+    /// hosts, so that this host's tasks are never the last ones.
     elsewhere: usize,
     end_ns: AtomicU64,
     /// When the last task ended among those that other hosts have reported as ended.
@@ -128,8 +129,8 @@ impl Control {
         Self { follower: Some(follower), ..self }
     }
 
-    /// Returns the control of one host's part of the step. Here the step ends only when
-    /// [`StepCommand::End`] says so.
+    /// Returns the control of one host's part of the step. On that host the step ends only with
+    /// [`StepCommand::End`], or when it is abandoned.
     pub(crate) fn of_part(self) -> Self {
         self.tasks_left.fetch_add(1, Ordering::AcqRel);
         self.deciders_left.fetch_add(1, Ordering::AcqRel);
@@ -143,7 +144,7 @@ impl Control {
         }
     }
 
-    /// Does what the control of the whole step commands.
+    /// Carries out a command from the control of the whole step.
     pub(crate) fn apply(&self, command: StepCommand<Instant>) {
         match command {
             StepCommand::Begin(at) => self.begin(at),
@@ -162,7 +163,7 @@ impl Control {
         self.opened.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many of the tasks here are not open yet.
+    /// Returns how many tasks have no open connection yet.
     pub(crate) fn unopened(&self) -> usize {
         self.tasks.saturating_sub(self.opened.load(Ordering::Relaxed))
     }
@@ -172,7 +173,7 @@ impl Control {
         Some(self.planned_end_ns).filter(|&end| end != u64::MAX).map(Duration::from_nanos)
     }
 
-    /// Lifts the barrier: the clock starts at `at`, which may lie ahead.
+    /// Lifts the barrier: the clock starts at `at`, which may be in the future.
     pub(crate) fn begin(&self, at: Instant) {
         if self.start.set(at).is_ok() {
             self.started.notify_waiters();
@@ -204,7 +205,7 @@ impl Control {
     }
 
     /// Ends the step early. Once all tasks have ended this does nothing, because the time that
-    /// connections take to close says nothing about the step.
+    /// connections take to close is no part of the step.
     pub(crate) fn stop(&self, reason: StopReason) {
         if self.end_ns().is_some() {
             return;
@@ -242,9 +243,10 @@ impl Control {
         wait(&self.client_changed, || self.has_client_ended(client) || self.is_stopping()).await;
     }
 
-    /// Notes that a task did all it had to do, or gave up, at `at_ns`. The result is whether the
-    /// connection must stay open until the end of the common window has been sampled. It must if the
-    /// window has ended, or if this was the last task here that decides when it does.
+    /// Notes that a task finished its work or gave up at `at_ns`. The result is whether the
+    /// connection must stay open until the end of the common window has been sampled. It must if
+    /// the window has ended, or if this was the last of this host's tasks that decide when the
+    /// window ends.
     pub(crate) fn connection_ended(&self, client: u32, role: Role, at_ns: u64, complete: bool) -> bool {
         let mut is_last = false;
         if role == Role::Decides {
@@ -305,8 +307,9 @@ impl Control {
     /// Ends the common window at `at_ns`.
     fn end_window(&self, at_ns: u64) {
         // Only the first thread that gets here counts. The time of another thread may be a little
-        // earlier, because some time lies between its look at the clock and this line. But counters may
-        // have been cut at the first time by now, and the counters of all threads need the same cuts.
+        // earlier, because some time passes between reading the clock and this line. But counters
+        // may have been cut at the first time by now, and the counters of all threads need the same
+        // cuts.
         let _ = self.window_end_ns.compare_exchange(u64::MAX, at_ns, Ordering::AcqRel, Ordering::Acquire);
     }
 
@@ -316,7 +319,7 @@ impl Control {
     }
 
     /// Returns where counters are cut in addition to whole seconds. This is the end of the common
-    /// window, if it has ended or if the tasks' limits tell its end beforehand.
+    /// window, if it has ended or if the tasks' limits determine its end beforehand.
     pub(crate) fn window_cut_ns(&self) -> Option<u64> {
         let end_ns = self.window_end_ns.load(Ordering::Acquire).min(self.planned_end_ns);
         Some(end_ns).filter(|&end| end != u64::MAX)
@@ -327,7 +330,7 @@ impl Control {
         Some(self.end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
 
-    /// Lets connections close, here and on the hosts that follow this control.
+    /// Lets connections close, on this host and on the hosts that follow this control.
     pub(crate) fn let_close(&self) {
         self.closing.store(true, Ordering::Release);
         self.may_close.notify_waiters();
@@ -353,7 +356,7 @@ pub(crate) fn since(start: Instant) -> u64 {
     u64::try_from(Instant::now().saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Waits on `notify` until `condition` holds. It registers before each look, so that no change is
+/// Waits on `notify` until `condition` holds. It registers before each check, so that no change is
 /// missed.
 pub(crate) async fn wait(notify: &Notify, condition: impl Fn() -> bool) {
     loop {

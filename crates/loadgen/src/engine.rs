@@ -29,13 +29,13 @@ pub struct Step<'a> {
     pub spec: &'a StepSpec,
     pub threads: Threads,
     pub connections: Connections,
-    /// Time from the barrier that is outside the common window. It is in whole seconds, because
-    /// counters are cut there.
+    /// Time from the barrier to the start of the common window. It is in whole seconds, because
+    /// counters are cut at whole seconds.
     pub warmup: Duration,
     /// Longest time from the barrier. The step fails when it is exceeded. Without a cap, the step
     /// fails when nothing was answered for [`Connections::silence`].
     pub time_cap: Option<Duration>,
-    /// Set by a signal handler. The step then ends soon, and what was measured is kept.
+    /// Set by a signal handler. The step then ends soon, and the figures so far are kept.
     pub cancel: &'a AtomicBool,
 }
 
@@ -48,9 +48,9 @@ pub struct StepEnd {
     pub tasks: Vec<TaskEnd>,
 }
 
-/// Runs a step on `tasks`, and writes its intervals, histograms and events. Each task is built by its
-/// `F` on the thread that will run it. The caller writes the step's `Started` and `Ended`. What goes
-/// wrong inside the step is in [`StepEnd`].
+/// Runs a step on `tasks`, and writes its intervals, histograms and events. Each task is built by
+/// its `F` on the thread that will run it. The caller writes the step's `Started` and `Ended`
+/// events. Errors inside the step are reported in [`StepEnd`].
 pub fn run<L, F>(
     step: Step<'_>,
     tasks: Vec<(TaskSpec, F)>,
@@ -216,7 +216,7 @@ fn unanswered(tasks: &[TaskEnd]) -> Option<String> {
     }
 }
 
-/// Returns the rates that open loops are asked for, by kind and arrival process.
+/// Returns the arrival rates of the open loops, by kind and arrival process.
 fn scheduled(tasks: &[TaskSpec], kinds: &[String]) -> Vec<StepEvent> {
     let mut asked: BTreeMap<(usize, &str), (f64, u32)> = BTreeMap::new();
     let mut seen = HashSet::new();

@@ -1,10 +1,10 @@
-//! Runs a step whose connections are on several client hosts. Each host runs a part of the tasks, and
-//! what its load threads report goes to one collector. A [`HostShare`] says which part that is, and which
-//! numbers of a shared schedule the host takes.
+//! Runs a step whose connections are on several client hosts. Each host runs a part of the tasks,
+//! and one collector gets the reports of all load threads. A [`HostShare`] defines that part, and
+//! the numbers of a shared schedule that the host takes.
 //!
-//! While the clock runs, hosts exchange only what load threads report anyway, once per second. All
-//! hosts start their clocks at one moment and cut their counters at the same moments. Seconds and
-//! windows of several hosts are therefore joined like those of several threads.
+//! While the clock runs, hosts exchange only the reports that load threads make anyway, once per
+//! second. All hosts start their clocks at one moment and cut their counters at the same moments.
+//! Seconds and windows of several hosts are therefore joined like those of several threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ use crate::{
 /// The clock starts this long after the last connection is open, so that the command can reach all
 /// hosts.
 const LEAD: Duration = Duration::from_millis(500);
-/// How often dbdyno checks whether the user wants to stop, before there is a collector that does
-/// so.
+/// How often dbdyno checks whether the user wants to stop, before there is a collector that checks
+/// this.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What load threads of one host send to the collector on another.
+/// A message from a load thread on one host to the collector on another.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HostMessage(Message);
@@ -67,7 +67,7 @@ struct Merged<'a> {
 
 /// Runs a step whose tasks are distributed over `hosts` hosts. `specs` describes all of the tasks.
 /// Each host calls [`run_part`]. `from_hosts` delivers the messages of the hosts, and `follower`
-/// takes commands to them. What goes wrong inside the step is in [`StepEnd`].
+/// takes commands to them. Errors inside the step are reported in [`StepEnd`].
 pub fn run_on_hosts(
     step: &Step<'_>,
     specs: &[TaskSpec],
@@ -96,7 +96,7 @@ pub fn run_on_hosts(
 
 /// Returns whether tasks can be distributed over hosts. No task may wait for another one. The
 /// window must end with the last task, or at one time that is known beforehand, because a host
-/// learns too late that a task has ended elsewhere.
+/// learns too late that a task on another host has ended.
 pub fn can_be_shared(specs: &[TaskSpec], window: WindowRule) -> bool {
     let is_alone = |spec: &TaskSpec| spec.coupling.is_none() && spec.limit != Limit::UntilClientEnds;
     let ends_by_time = |spec: &TaskSpec| matches!(spec.limit, Limit::Time(_)) && spec.limit == specs[0].limit;
@@ -135,7 +135,7 @@ impl Merged<'_> {
         }
     }
 
-    /// Turns what a host sent into messages of load threads, which are numbered over all hosts.
+    /// Turns a message of a host into messages of load threads, which are numbered over all hosts.
     fn take(&mut self, host: usize, received: FromHost) {
         let part = &mut self.parts[host];
         let message = match received {
@@ -186,9 +186,9 @@ impl Inbox for Merged<'_> {
     }
 }
 
-/// Runs those of the step's tasks that belong to `part`. It gives `say` what its load threads
-/// report, and follows `commands` until the step is over here. The step also ends when the channel
-/// of commands has no sender any more.
+/// Runs those of the step's tasks that belong to `part`. It passes the reports of its load threads
+/// to `say`, and follows `commands` until the step is over on this host. The step also ends when
+/// the channel of commands has no sender any more.
 pub fn run_part<L, F>(
     step: &Step<'_>,
     tasks: Vec<(TaskSpec, F)>,
@@ -220,8 +220,8 @@ where
     while left > 0 {
         let Ok(message) = messages.recv() else { break };
         left -= usize::from(matches!(message, Message::WorkerEnded { .. }));
-        // The pauses go out before the last message of this host, because nothing is read after that
-        // one.
+        // The pauses go out before the last message of this host, because nothing is read after
+        // that message.
         if left == 0 {
             let pauses = watching.take().map(Watching::end).unwrap_or_default();
             pauses.into_iter().for_each(|pause| say(HostMessage(Message::Paused(pause))));
@@ -252,7 +252,7 @@ fn tasks_of<F>(part: HostShare, tasks: Vec<(TaskSpec, F)>) -> Vec<(TaskSpec, F)>
 }
 
 /// Applies `commands` until their sender is gone, and then ends the step. If the start came too
-/// late, `say_late` is told by how much.
+/// late, `say_late` is called with the delay.
 fn apply(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late: impl Fn(Duration) -> bool) {
     for command in commands {
         if let StepCommand::Begin(at) = command

@@ -43,8 +43,8 @@ pub use task::{
     TaskSpec,
 };
 
-/// An error that kept a step from being run at all. What goes wrong inside a step is part of its
-/// record. Each message names what failed and, where the user can do something, what to try.
+/// An error that kept a step from being run at all. Errors inside a step are part of its record.
+/// Each message names the part that failed and, where the user can do something, a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

@@ -1,8 +1,8 @@
 //! Distributes tasks over load threads and load threads over CPUs, and runs the threads. A load
 //! thread runs its connections' tasks and their timer, and hands over their counters every second.
 //! It gives up answers that may never come, once a stopped step has waited long enough for them.
-//! Code that keeps the thread to itself, such as a script, asks [`is_stopping_here`] from time to
-//! time.
+//! Code that runs for long without yielding, such as a script, calls [`is_stopping_here`] from time
+//! to time.
 //!
 //! A load thread may spin: it does not sleep while a step runs, but polls the kernel for answers again
 //! and again, so that the server never has to wake it. The time of polls that found nothing is counted
@@ -54,12 +54,12 @@ pub struct Threads {
     /// that found nothing. With `None`, and for threads beyond the last entry, a thread sleeps
     /// until an answer wakes it. Threads of blocking tasks never spin.
     pub polled_ns: Option<Arc<[AtomicU64]>>,
-    /// Time for which a task keeps its thread busy after each answer. It shows what a slower client
-    /// would change.
+    /// Time for which a task keeps its thread busy after each answer. It shows the effect of a
+    /// slower client.
     pub added_work: Duration,
 }
 
-/// A task that a thread is to run. `number` is its place among all tasks of the step.
+/// A task that a thread is to run. `number` is its index among all tasks of the step.
 #[derive(Debug)]
 pub(crate) struct Assigned<F> {
     pub(crate) number: usize,
@@ -70,8 +70,9 @@ pub(crate) struct Assigned<F> {
 /// The tasks of one thread, and the CPUs that it may use.
 type Assignment<F> = (Vec<Assigned<F>>, Option<Vec<u32>>);
 
-/// Distributes the tasks of `part` over threads. Tasks of a client with coupled tasks share a thread.
-/// All others go round the threads one by one. A blocking task gets a thread of its own.
+/// Distributes the tasks of `part` over threads. Tasks of a client with coupled tasks share a
+/// thread. All other tasks are dealt to the threads in turn. A blocking task gets a thread of its
+/// own.
 pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Threads) -> Vec<Assignment<F>> {
     let number = |own: usize| usize::try_from(part.of_all(own as u64)).unwrap_or(usize::MAX);
     let tasks = tasks.into_iter().enumerate();
@@ -98,8 +99,8 @@ pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Th
         jobs[index % count].extend(part);
     }
     let cpus_of = |index: usize| {
-        // Each thread gets a CPU of its own if there are enough, so that its data stay in that
-        // CPU's caches.
+        // Each thread gets a CPU of its own if there are enough, so that the thread's data stay in
+        // that CPU's caches.
         let cpus = threads.cpus.as_ref()?;
         if count <= cpus.len() { Some(vec![cpus[index]]) } else { Some(cpus.clone()) }
     };
@@ -112,7 +113,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The same limit when the user has stopped the step and waits for its end.
 const GRACE_OF_USER: Duration = Duration::from_millis(300);
 
-/// What a load thread is given.
+/// The tasks and settings that a load thread is started with.
 pub(crate) struct Job<F> {
     pub(crate) index: usize,
     pub(crate) kinds: Vec<String>,
@@ -206,7 +207,7 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
         messages: job.messages,
     });
     let clock = tokio::task::spawn_local(run_timer(Rc::clone(&shared)));
-    let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
+    let abandoner = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
 
     let opening = Instant::now();
     let unopened = job.tasks.into_iter().map(|task| (task.number, (task.factory)()));
@@ -247,7 +248,7 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
     let end_ns = shared.control.wait_for_end().await;
     clock.abort();
     cutter.abort();
-    patience.abort();
+    abandoner.abort();
     shared.recorder.borrow_mut().finish(end_ns, shared.control.window_cut_ns());
     for close in closing {
         if let Err(error) = close.await
@@ -268,8 +269,8 @@ async fn run_timer(shared: Rc<Shared>) {
 /// Gives up the answers that are still missing some time after the step was stopped.
 async fn abandon_after_stop(shared: Rc<Shared>) {
     shared.control.wait_for_stop().await;
-    let is_wish = matches!(shared.control.reason(), Some(StopReason::Interrupted));
-    tokio::time::sleep(if is_wish { GRACE_OF_USER } else { GRACE }).await;
+    let is_interrupted = matches!(shared.control.reason(), Some(StopReason::Interrupted));
+    tokio::time::sleep(if is_interrupted { GRACE_OF_USER } else { GRACE }).await;
     shared.abandon.now();
 }
 
@@ -296,7 +297,7 @@ fn pin_to_cpus(cpus: &[u32]) -> Result<(), Errno> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-/// What the tasks of one load thread share.
+/// The state that the tasks of one load thread share.
 pub(crate) struct Shared {
     pub(crate) control: Arc<Control>,
     pub(crate) recorder: RefCell<Recorder>,
@@ -338,9 +339,9 @@ async fn spin(shared: Rc<Shared>, polled_ns: Arc<[AtomicU64]>, index: usize) {
     let (mut sum, mut rounds) = (Duration::ZERO, 0_u32);
     let (mut begin, mut seen) = (Instant::now(), woken(&shared));
     loop {
-        // A task that yields runs again only when no other task is ready. The runtime then asks
-        // epoll without waiting, runs the tasks that have become ready, and comes back. That is one
-        // round.
+        // A task that yields runs again only when no other task is ready. The runtime then polls
+        // epoll without waiting, runs the tasks that have become ready, and returns to this task.
+        // That is one round.
         tokio::task::yield_now().await;
         let (now, woken) = (Instant::now(), woken(&shared));
         if woken == seen {
@@ -355,8 +356,8 @@ async fn spin(shared: Rc<Shared>, polled_ns: Arc<[AtomicU64]>, index: usize) {
     }
 }
 
-/// Returns how much has been done on this thread besides spinning, as the number of wake-ups of tasks
-/// and of the timer.
+/// Returns the number of wake-ups of tasks and of the timer on this thread. It grows with all work
+/// except spinning.
 fn woken(shared: &Shared) -> u64 {
     shared.abandon.polls() + shared.timer.fired()
 }
@@ -372,7 +373,8 @@ pub(crate) struct Abandon {
 }
 
 impl Abandon {
-    /// Gives up the work in every [`Abandon::unless`], those that run and those that begin later.
+    /// Gives up the work in every [`Abandon::unless`], both work that runs and work that begins
+    /// later.
     pub(crate) fn now(&self) {
         self.given_up.set(true);
         for waker in self.waiting.take() {

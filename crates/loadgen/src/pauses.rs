@@ -1,9 +1,10 @@
 //! Finds pauses in which the client did not run. A thread wakes at set times and measures for how
 //! long it could not run, because the process was stopped (Ctrl-Z, SIGSTOP), its control group was
-//! frozen, or the machine stood still.
+//! frozen, or the machine was suspended.
 //!
-//! While a thread waits for a CPU that others have, the kernel counts it as its run delay. That is not
-//! a pause. Load threads that wait for CPUs are reported by their own run delays.
+//! While a thread waits for a CPU that other threads use, the kernel counts the time as the
+//! thread's run delay. Such a wait is not a pause. Load threads that wait for CPUs are reported by
+//! their own run delays.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -77,7 +78,7 @@ impl Watching {
     }
 }
 
-/// Measures the pauses of the thread that made it.
+/// Measures the pauses of the thread that created it.
 #[derive(Debug)]
 struct PauseWatch {
     began: Instant,
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_looked_at_a_hundred_times_within_bounds() {
+    fn a_window_is_polled_a_hundred_times_within_bounds() {
         let poll_ms = |seconds: f64| poll(Some(Duration::from_secs_f64(seconds))).as_millis();
         assert_eq!([poll_ms(0.5), poll_ms(2.0), poll_ms(3600.0)], [10, 20, 250]);
         assert_eq!(poll(None), LONGEST_POLL);

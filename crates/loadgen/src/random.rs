@@ -12,7 +12,7 @@ const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
-/// A stream of draws. It has one key and answers for any counter.
+/// A stream of draws. It has one key and gives a block of bits for any counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Philox {
     key: [u32; 2],

@@ -1,5 +1,5 @@
-//! Counts what one load thread does between two cuts, and records times in histograms. Cuts lie at
-//! exact times, whatever the thread was doing then.
+//! Counts the operations of one load thread between two cuts, and records their times in
+//! histograms. Cuts are at exact times, even when the thread is busy at such a time.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ struct CounterSet {
     current: Counts,
 }
 
-/// What each task has in addition to the counters in its [`CounterSet`].
+/// The state of one task. Its counters are in its [`CounterSet`].
 #[derive(Debug)]
 struct TaskState {
     counter_set: usize,
@@ -109,11 +109,11 @@ impl Recorder {
         Self { counter_sets, tasks, times, statements, kinds, cut_ns: 0, window_ns, hand_over }
     }
 
-    /// Makes every cut that lies at or before `now_ns`. It must be called before anything that happened
-    /// at `now_ns` is recorded, because the state at a cut is the state before the first event after
-    /// it. When a window ends with a count, other threads learn of its end only when the last task's
-    /// thread has reported it. What they have recorded by then stays before the cut, and a second that
-    /// they have handed over stays whole.
+    /// Makes every cut that is due at or before `now_ns`. It must be called before anything that
+    /// happened at `now_ns` is recorded, because the state at a cut is the state before the first
+    /// event after it. When a window ends with a count, other threads learn of its end only when
+    /// the last task's thread has reported it. The events that they have recorded by then stay
+    /// before the cut, and a second that they have handed over stays whole.
     pub(crate) fn advance(&mut self, now_ns: u64, window_end_ns: Option<u64>) {
         self.window_ns.1 = window_end_ns.unwrap_or(u64::MAX);
         loop {
@@ -171,8 +171,9 @@ impl Recorder {
         self.times[counter_set.kind].record(to_us(service_ns), to_us(response_ns));
     }
 
-    /// Returns what an edge of the window changes in the counts of the interval in which an operation
-    /// with this cycle ends. The result has a share of the operation and a number of nanoseconds. It is
+    /// Returns a correction for an operation whose cycle crosses an edge of the window, so that the
+    /// operation counts by the share of its cycle inside the window. The result has the share of
+    /// the operation and the nanoseconds to add to the interval in which the operation ends. It is
     /// `None` for a cycle that lies wholly inside or outside the window.
     #[inline]
     fn cut_of(&self, began_ns: u64, ended_ns: u64) -> Option<(f64, f64)> {
@@ -188,7 +189,8 @@ impl Recorder {
         Some(((inside_ns - counted_ns) / cycle_ns, inside_ns - counted_ns))
     }
 
-    /// Counts the statements of an operation that was just done.
+    /// Counts the statements that were answered in one attempt of an operation, even if the attempt
+    /// failed.
     pub(crate) fn statements(&mut self, task: usize, statements: &[StatementDone]) {
         let kind = self.counter_sets[self.tasks[task].counter_set].kind;
         self.statements.count(kind, statements);

@@ -1,5 +1,5 @@
-//! Tests that a load thread's counters are cut at the right times, that they balance, and that times
-//! are kept.
+//! Tests that a load thread's counters are cut at the right times, that they balance, and that no
+//! time is lost.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -128,7 +128,7 @@ fn an_operation_of_more_than_an_hour_keeps_its_time() {
 }
 
 #[test]
-fn what_a_stopped_connection_never_sent_is_dropped() {
+fn operations_that_a_stopped_connection_never_sent_are_dropped() {
     let arrivals = tenths();
     let (mut recorder, batches) = recorder(task(arrivals, 30));
     recorder.started(0);
@@ -187,7 +187,7 @@ fn an_operation_counts_by_the_share_of_its_cycle_that_lies_in_the_window() {
 }
 
 #[test]
-fn a_failed_operation_has_a_cycle_and_is_no_operation() {
+fn a_failed_operation_has_a_cycle_but_does_not_count_as_done() {
     let (mut recorder, batches) = recorder_from(1_000, task(Arrivals::Closed, 10));
     recorder.started(0);
     recorder.advance(1_200_000_000, None);

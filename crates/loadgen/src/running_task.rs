@@ -21,8 +21,8 @@ use crate::{
     Arrivals, ConnectionTask, Failure, Limit, LostConnections, Notes, OperationTimes, TaskEnd, TaskSpec,
 };
 
-/// An operation that the server has asked to send again this many times counts as failed, and the
-/// step fails.
+/// An operation counts as failed, and its step fails, when the server has asked this many times for
+/// a retry.
 pub const MOST_RETRIES: u32 = 1000;
 /// The task gives up after this many refusals in a row, because it is unlikely to succeed any more.
 const MOST_REFUSALS: u32 = 100;
@@ -45,9 +45,9 @@ pub(crate) struct RunningTask {
     notes: Notes,
     end: TaskEnd,
     refusals: u32,
-    /// Since when the current burst has been running. It is used only by [`Arrivals::Burst`].
+    /// When the current burst began. Only [`Arrivals::Burst`] uses it.
     pub(crate) burst_ns: u64,
-    /// Numbers that were given up when the schedule was last asked for an operation.
+    /// Numbers that were given up when the last operation was taken from the schedule.
     skipped: Range<u64>,
     /// When the last operation ended.
     last_ns: u64,
@@ -111,9 +111,9 @@ impl RunningTask {
         }
     }
 
-    /// Runs the whole life of the task after the barrier. Only the closing of its connection runs as
-    /// another tokio task, because it takes no part in the step's time. The end comes back in a box,
-    /// because tokio copies room for a task's outcome each time it polls the task.
+    /// Runs the whole life of the task after the barrier, except that its connection is closed in
+    /// another tokio task, because closing is no part of the step's time. The result is boxed,
+    /// because tokio copies the space for a task's result each time it polls the task.
     pub(crate) async fn run<L: ConnectionTask + 'static>(
         mut self,
         mut task: Box<L>,
@@ -147,8 +147,8 @@ impl RunningTask {
         (Box::new(end), tokio::task::spawn_local(close(control, task, stays_open)))
     }
 
-    /// A closed loop that has sent all operations of its limit ended with the last answer, however late
-    /// its thread reports that. Any other task ends now.
+    /// Returns when the task ended. A closed loop that has sent all operations of its limit ended
+    /// with its last answer, even if its thread reports this late. Any other task ends at `now_ns`.
     fn ended_at(&self, now_ns: u64) -> u64 {
         let by_count = matches!(self.spec.limit, Limit::Operations(_) | Limit::Either(..));
         if by_count && self.spec.arrivals.is_closed() && self.end.complete && self.last_ns > 0 {
@@ -216,8 +216,8 @@ impl RunningTask {
             }
             _ => count,
         };
-        // The number is checked first, because the due time of an operation beyond the limit must not
-        // be asked for.
+        // The number is checked first, because the due time of an operation beyond the limit must
+        // not be looked up.
         if !self.bounds.hold(number, self.last_ns) {
             return None;
         }
@@ -237,8 +237,8 @@ impl RunningTask {
         is_in_time.then_some(Operation { number, due })
     }
 
-    /// Prepares an operation. It tries again if the server asks for that. If the connection is lost
-    /// and may be opened again, it tries again over a new one.
+    /// Prepares an operation. It tries again if the server asks for a retry. If the connection is
+    /// lost and may be opened again, it tries again over a new connection.
     async fn make_ready<L: ConnectionTask>(&mut self, task: &mut L, number: u64) -> Next {
         let mut retries = 0;
         loop {
@@ -269,7 +269,8 @@ impl RunningTask {
         }
     }
 
-    /// Sends one operation, sends it again if the server asks for that, and records how it ended.
+    /// Sends one operation, sends it again if the server asks for a retry, and records how it
+    /// ended.
     async fn send<L: ConnectionTask>(
         &mut self,
         task: &mut L,
@@ -305,21 +306,21 @@ impl RunningTask {
                     self.end.done += 1;
                     self.end.rows += done.rows;
                     self.refusals = 0;
-                    self.tell_other_task();
+                    self.notify_coupled_task();
                     self.do_added_work();
                     return Next::GoOn;
                 }
                 Err(failure) => failure,
             };
             self.report_error(ended_ns, &failure);
-            // The server has answered these statements, whatever became of the operation.
+            // The server has answered these statements, even if the operation failed.
             self.shared.recorder.borrow_mut().statements(self.index, task.statements());
             self.end.retries += u64::from(failure.class == ErrorClass::Retry);
             match failure.class {
                 ErrorClass::Retry if !self.shared.control.is_stopping() => {
                     if tries == MOST_RETRIES {
                         self.write_failed(number);
-                        return self.retried_enough(number, &failure);
+                        return self.fail_after_retries(number, &failure);
                     }
                 }
                 ErrorClass::Retry | ErrorClass::Refused => return self.refused(number, &failure),
@@ -337,13 +338,13 @@ impl RunningTask {
     fn try_again(&self, number: u64, retries: u32, failure: &Failure) -> Next {
         match retries {
             _ if self.shared.control.is_stopping() => Next::GiveUp,
-            MOST_RETRIES.. => self.retried_enough(number, failure),
+            MOST_RETRIES.. => self.fail_after_retries(number, failure),
             _ => Next::GoOn,
         }
     }
 
     /// Fails the step after the last retry, which ended with `failure`.
-    fn retried_enough(&self, number: u64, failure: &Failure) -> Next {
+    fn fail_after_retries(&self, number: u64, failure: &Failure) -> Next {
         self.shared.fail(format!(
             "operation {number} was refused {MOST_RETRIES} times with a request to try again, at last: {}; use fewer connections, \
              or look for locks that others hold",
@@ -366,7 +367,7 @@ impl RunningTask {
             self.end.unknown_numbers.push(number);
         }
         let LostConnections::Reconnect(how) = self.shared.lost else { return self.give_up(&failure) };
-        self.tell_other_task();
+        self.notify_coupled_task();
         let next = self.reconnect(task, &how, failure, now_ns).await;
         self.last_ns = self.shared.control.now_ns();
         next
@@ -387,7 +388,7 @@ impl RunningTask {
     /// Counts a refused operation, and gives up after too many in a row.
     fn refused(&mut self, number: u64, failure: &Failure) -> Next {
         self.write_failed(number);
-        self.tell_other_task();
+        self.notify_coupled_task();
         self.refusals += 1;
         if self.refusals < MOST_REFUSALS {
             return Next::GoOn;
@@ -416,7 +417,7 @@ impl RunningTask {
     }
 
     /// Lets the coupled task go on, because this task's operation has ended.
-    fn tell_other_task(&self) {
+    fn notify_coupled_task(&self) {
         if let Some((coupling, side)) = &self.spec.coupling {
             coupling.answered(*side);
         }
@@ -469,7 +470,8 @@ pub(crate) fn describe(failure: &Failure) -> String {
     }
 }
 
-/// A burst that took less than this is followed by a sleep to a full second (the original's rule).
+/// A burst that took less than this is followed by a sleep until a full second has passed. This is
+/// the rule of the original Insert Benchmark client.
 const BURST_IS_LATE: Duration = Duration::from_millis(950);
 const BURST_PERIOD: Duration = Duration::from_secs(1);
 
@@ -514,8 +516,8 @@ impl RunningTask {
     /// the next one begins at once.
     fn burst_due(&mut self, number: u64, per_second: u64, control: &Control) -> u64 {
         let now_ns = control.now_ns();
-        // The original's checkpoints lie after rounds 0, k, 2k, ...: the first burst is the single
-        // round 0.
+        // The checkpoints of the original Insert Benchmark client are after rounds 0, k, 2k and so
+        // on, so the first burst is round 0 alone.
         if number > 0 && (number - 1).is_multiple_of(per_second.max(1)) {
             let took = Duration::from_nanos(now_ns.saturating_sub(self.burst_ns));
             self.burst_ns = if took < BURST_IS_LATE { self.burst_ns + to_ns(BURST_PERIOD) } else { now_ns };
@@ -564,8 +566,8 @@ impl RunningTask {
             biased;
             () = control.wait_for_stop() => Next::GiveUp,
             () = control.wait_for_client_end(self.spec.client), if follows => {
-                // This also runs when the step was stopped during the wait. A follower whose client has
-                // ended is complete all the same.
+                // This also runs when the step was stopped during the wait. A follower whose client
+                // has ended is complete even then.
                 if control.has_client_ended(self.spec.client) { Next::Complete } else { Next::GiveUp }
             }
         }

@@ -1,7 +1,7 @@
 //! Shares one stream of arrivals among many connections. Whichever connection is free takes the
-//! number of the next operation from an atomic counter. Only all threads together know what was due
-//! and not sent, so a shared schedule has an accounting of its own. A load thread's tasks of the
-//! same schedule share one walk through its due times.
+//! number of the next operation from an atomic counter. Only the counts of all threads together
+//! show which operations were due and not sent, so a shared schedule has its own accounting. A load
+//! thread's tasks of the same schedule share one walk through its due times.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use crate::{ArrivalProcess, Arrivals, Error, HostShare, TaskSpec};
 /// their numbers.
 ///
 /// There is no queue that could overflow and no tick that could be skipped. The next number is one
-/// atomic word, and its due time follows from it. All tasks of a schedule have the same client, kind
-/// and limit. The limit is the schedule's: `Operations(n)` means n operations of the schedule, not of
-/// each task.
+/// atomic word, and an operation's due time follows from its number. All tasks of a schedule have
+/// the same client, kind and limit. The limit is the schedule's: `Operations(n)` means n operations
+/// of the schedule, not of each task.
 #[derive(Debug)]
 pub struct Schedule {
     arrival_process: ArrivalProcess,
@@ -35,11 +35,12 @@ pub struct Schedule {
     part: HostShare,
 }
 
-/// What a task has taken from a schedule.
+/// An operation that a task has taken from a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) number: u64,
-    /// Operations before it that were given up, because too many were waiting, or for too long.
+    /// Number of earlier operations that were given up, because too many were waiting or they had
+    /// waited too long.
     pub(crate) dropped: u64,
 }
 
@@ -79,8 +80,8 @@ impl Schedule {
         self.arrival_process
     }
 
-    /// Takes the next operation. `due` counts the operations that were due a given number of
-    /// nanoseconds ago. It is called only when waiting has a limit.
+    /// Takes the next operation. `due` returns how many operations were due a given number of
+    /// nanoseconds ago. It is called only when the schedule limits its backlog or its waiting time.
     pub(crate) fn take(&self, mut due: impl FnMut(u64) -> u64) -> Taken {
         if self.max_backlog.is_none() && self.max_wait_ns.is_none() {
             let number = self.part.of_all(self.next.fetch_add(1, Ordering::Relaxed));
@@ -104,7 +105,8 @@ impl Schedule {
 /// The client and the kind of operation that an interval belongs to.
 type IntervalKey = (u32, usize);
 
-/// What became due over all connections of one schedule. The threads only count what they sent.
+/// Counts the operations that became due in one schedule, over all of its connections. The threads
+/// count only the operations that they sent.
 #[derive(Debug)]
 pub(crate) struct ScheduleAccounting {
     due: Cursor,
@@ -155,8 +157,9 @@ pub(crate) fn accounting<'a>(
 }
 
 impl ScheduleAccounting {
-    /// Completes what the threads counted together between two cuts, the later one at `to_ns`. After
-    /// the `last` cut nothing is sent any more, so what is then due is dropped.
+    /// Completes the joint counts of the threads between two cuts, the later of which is at
+    /// `to_ns`. After the `last` cut nothing is sent any more, so the operations that are due at
+    /// that cut are dropped.
     pub(crate) fn complete(&mut self, interval: &mut Interval, to_ns: u64, last: bool) {
         self.taken += interval.due;
         // An operation may be sent within the nanosecond in which it became due, which is not yet
@@ -174,8 +177,8 @@ impl ScheduleAccounting {
     }
 }
 
-/// Due times of one task, or of all tasks of one schedule on this thread. Each operation's due time is
-/// asked for when the operation is taken, so that the numbers asked for only increase.
+/// Due times of one task, or of all tasks of one schedule on this thread. A due time is looked up
+/// when its operation is taken, so the numbers that are looked up only increase.
 #[derive(Debug, Clone)]
 pub(crate) struct DueTimes {
     next: Rc<RefCell<Cursor>>,

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::{to_ns, to_us};
 use crate::batch::{histogram, record, some_counts};
 
-/// What one statement of an answered operation did.
+/// The result of one statement in an answered operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementDone {
-    /// Which kind of statement it is, as a small number that is the same on every task of the same
-    /// operation kind.
+    /// The index of the statement's kind, which is a small number that is the same on every task of
+    /// the same operation kind.
     pub index: usize,
     /// The name of that kind, such as `simple-range`.
     pub name: &'static str,
@@ -58,7 +58,7 @@ impl Statements {
         }
     }
 
-    /// Adds what another thread, or another second, has counted, without loss.
+    /// Adds the counts of another thread or another second, without loss.
     pub(crate) fn add(&mut self, more: &Self) {
         for (kind, index, more) in more.all() {
             let tally = self.tally(kind, index, || more.name.clone());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_counted_by_kind_and_those_without_a_row_apart() {
+    fn statements_are_counted_by_kind_and_empty_ones_separately() {
         let mut sum = Statements::default();
         sum.count(0, &[done(0, 10, 1), done(1, 30, 0), done(0, 10, 0)]);
         let mut more = Statements::default();

@@ -1,6 +1,6 @@
-//! Defines one connection's part in a step: what a workload implements, and what it reports to the
-//! engine. A [`Coupling`] bounds how far two tasks of one client run apart, such as its inserts and
-//! its deletes.
+//! Defines one connection's part in a step: the trait that a workload implements, and the results
+//! that it reports to the engine. A [`Coupling`] limits how far one task of a client may run ahead
+//! of another one, such as its inserts ahead of its deletes.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -17,11 +17,11 @@ use crate::arrivals::Cursor;
 use crate::control::wait;
 use crate::{Arrivals, StatementDone};
 
-/// What a workload does on one connection. A task need not be `Send`, because it is built on the load
+/// A workload's work on one connection. A task need not be `Send`, because it is built on the load
 /// thread that runs it.
 pub trait ConnectionTask {
     /// Connects and prepares statements. This happens before the barrier, so it is not timed. It is
-    /// called again after a lost connection, and then drops what is left of that connection.
+    /// called again after a lost connection, and then drops the rest of the lost one.
     fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
 
     /// Makes operation `number` ready: it draws parameters, builds the text and makes look-ups. None of
@@ -38,8 +38,9 @@ pub trait ConnectionTask {
     /// answered. It is called after each such call.
     fn timed(&mut self, _times: OperationTimes) {}
 
-    /// Tells that operations of the task's schedule were given up without being sent. Where `n` hosts
-    /// share the schedule, only every n-th of these numbers is meant.
+    /// Tells that operations of the task's schedule were given up without being sent. The range has
+    /// as many numbers as operations that were given up. Where several hosts share the schedule,
+    /// only the length and the end of the range are exact.
     fn skipped(&mut self, _numbers: Range<u64>) {}
 
     /// Returns the statements that were answered in the last call of [`ConnectionTask::perform`], also
@@ -68,7 +69,7 @@ pub struct OperationTimes {
     pub ended_ns: u64,
 }
 
-/// What an answered operation brought.
+/// The result of an answered operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
     /// Rows inserted, deleted, fetched or indexed.
@@ -98,7 +99,7 @@ pub struct Lookup {
     pub value: Option<i64>,
 }
 
-/// What `ConnectionTask::prepare` wants recorded with the operation.
+/// Notes from [`ConnectionTask::prepare`] that are recorded with the operation.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub(crate) lookups: Vec<Lookup>,
@@ -110,7 +111,7 @@ impl Notes {
     }
 }
 
-/// What the engine must know about a task.
+/// The description of a task for the engine.
 #[derive(Debug, Clone)]
 pub struct TaskSpec {
     /// Client number, from 1.
@@ -124,7 +125,7 @@ pub struct TaskSpec {
     pub coupling: Option<(Arc<Coupling>, Side)>,
 }
 
-/// When a task has done all it had to do.
+/// The condition under which a task is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// The task ends after this many operations. Tasks of a shared schedule end when all of them
@@ -197,8 +198,8 @@ pub enum Role {
 pub struct TaskEnd {
     pub client: u32,
     pub kind: usize,
-    /// Operations that were sent, whatever became of them. Their numbers are `0..started`, except in
-    /// shared schedules.
+    /// Operations that were sent, whether or not they were answered. Their numbers are
+    /// `0..started`, except in shared schedules.
     pub started: u64,
     pub done: u64,
     pub rows: u64,
@@ -239,10 +240,10 @@ pub enum Side {
     Right,
 }
 
-/// Keeps two tasks within `most` operations of each other: operation n may be sent once the other task
-/// has been answered n − `most` + 1 times. In the original a shared generator feeds two queues of 8
-/// statements, so that one stream leads the other by at most 9. Here the same bound holds without
-/// queues.
+/// Keeps two tasks within `most` operations of each other: operation n may be sent once the other
+/// task has been answered n − `most` + 1 times. In the original Insert Benchmark client a shared
+/// generator feeds two queues of 8 statements, so that one stream leads the other by at most 9. The
+/// same bound holds in dbdyno without queues.
 #[derive(Debug)]
 pub struct Coupling {
     most: u64,
@@ -252,7 +253,8 @@ pub struct Coupling {
 }
 
 impl Coupling {
-    /// The longest lead that the original allows: 8 queued statements and 1 executing.
+    /// The longest lead that the original Insert Benchmark client allows: 8 queued statements and 1
+    /// executing.
     pub const ORIGINAL_LEAD: u64 = 9;
 
     /// Returns a coupling of two tasks that may lead each other by at most `most` operations.

@@ -22,15 +22,15 @@ pub(crate) struct Timer {
     waiting: RefCell<BinaryHeap<Reverse<TimerWait>>>,
     /// When the kernel will wake this thread.
     armed: Cell<Option<Instant>>,
-    /// How often the kernel has done so.
+    /// How often the kernel has woken this thread.
     fired: Cell<u64>,
 }
 
-/// The kernel's timer in the shape in which tokio takes file descriptors.
+/// The kernel's timer in a form that tokio accepts as a file descriptor.
 #[derive(Debug)]
 struct Kernel(TimerFd);
 
-/// A task that waits. A task that has stopped waiting meanwhile is still woken, which does no harm.
+/// A task that waits. A task that no longer waits is still woken, which does no harm.
 #[derive(Debug)]
 struct TimerWait {
     until: Instant,
@@ -75,7 +75,7 @@ impl Timer {
         let timer =
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         // `new` is deprecated because a type could lie about its descriptor. `Kernel` owns its
-        // descriptor for life.
+        // descriptor as long as it exists.
         #[expect(
             deprecated,
             reason = "the replacement is an unsafe function, and this crate has no unsafe code"
@@ -178,7 +178,7 @@ mod tests {
     async fn a_wait_that_was_given_up_does_not_shorten_the_next() {
         let timer = Timer::new().expect("a file descriptor is free");
         with_timer(&timer, async {
-            // The wait is begun and given up at once, however long this thread is held up meanwhile.
+            // The wait is begun and given up at once, even on a busy machine.
             tokio::select! {
                 biased;
                 _ = timer.wait_until(Instant::now() + Duration::from_millis(250)) => panic!("it is not over yet"),
@@ -192,9 +192,9 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn many_wait_on_one_timer_and_wake_in_order() {
-        // A task whose time has come before it waits does not wait. On a machine that was held up, this
-        // may be true of all tasks.
+    async fn many_tasks_wait_on_one_timer_and_wake_in_order() {
+        // A task whose time has come before it waits does not wait. On a busy machine, this may be
+        // true of all tasks.
         for lead_ms in [30, 300, 3_000] {
             let (all_waited, woken) = wake_many(Duration::from_millis(lead_ms)).await;
             assert_eq!(woken.len(), 300);
@@ -207,7 +207,8 @@ mod tests {
     }
 
     /// Lets 300 tasks wait, the first for `lead` and the others for a little longer. The result is
-    /// whether all did wait, and the order in which they went on, each by its place among the times.
+    /// whether all of them did wait, and the order in which they woke, each by its index in the
+    /// order of times.
     async fn wake_many(lead: Duration) -> (bool, Vec<u64>) {
         let timer = Rc::new(Timer::new().expect("a file descriptor is free"));
         let woken = Rc::new(RefCell::new(Vec::new()));

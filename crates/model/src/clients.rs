@@ -1,6 +1,5 @@
-//! The table `[clients]`. It names the hosts that put the load on, where that is not the host that
-//! conducts the run, or asks Slurm or Ray for machines (`dbdyno run --on`, and `on` in
-//! `[clients]`).
+//! The table `[clients]`. It names the hosts that generate the load when the conducting host does
+//! not, or asks Slurm or Ray for machines (`dbdyno run --on`, and `on` in `[clients]`).
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -38,7 +37,7 @@ fn start() -> String {
     "ssh {host} dbdyno".to_owned()
 }
 
-/// The system that provides machines, and which of its machines are meant.
+/// The system that provides the machines, and the part of it from which they are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum On {

@@ -1,5 +1,5 @@
-//! The data model: what a plan says, and what records keep of it. It is plain data that every crate
-//! may read.
+//! The data model of plans, and of the parts of a plan that records keep. It is plain data that
+//! every crate may read.
 
 mod clients;
 mod data;

@@ -43,7 +43,8 @@ pub enum LostConnections {
     Reconnect,
 }
 
-/// Returns the first option that is out of its range: its key inside `[load]`, and what to write.
+/// Returns the first option that is out of its range: its key inside `[load]`, and the correction
+/// to make.
 pub fn load_problem(load: &Load) -> Option<(&'static str, String)> {
     /// Without a pause, reconnection attempts would keep busy both the client's CPUs and the
     /// server's accepting of connections.

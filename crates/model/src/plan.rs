@@ -1,5 +1,5 @@
-//! What a plan says: variants with their `config`, workloads, blocks and host. The docs of fields
-//! become the JSON Schema's descriptions.
+//! The types of a plan: variants with their `config`, workloads, blocks and host. The doc comments
+//! on fields become the JSON Schema's descriptions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::{
 pub type RecordedWorkloads = Map<String, Value>;
 
 // `W` is the type of the plan's workloads. A record keeps their options as plain values. The
-// program that runs them has them typed.
+// program that runs the workloads has a type for each one's options.
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -325,7 +325,7 @@ impl TlsMode {
     }
 }
 
-/// Makes a plan that says nothing, so that every option has its default.
+/// Makes an empty plan, in which every option has its default.
 impl<W: Default> Default for Plan<W> {
     fn default() -> Self {
         Self {
@@ -376,7 +376,8 @@ impl<W> Plan<W> {
         self.aa.then(|| format!("{}{CONTROL}", self.base_name()))
     }
 
-    /// Returns the same name if the plan has that variant. A plan has it once it is resolved.
+    /// Returns the control's name if the plan has the control among its variants, as every resolved
+    /// plan with A/A does.
     pub fn control(&self) -> Option<&str> {
         let name = self.control_name()?;
         self.variants.iter().map(|variant| variant.name.as_str()).find(|variant| *variant == name)
@@ -473,8 +474,8 @@ pub fn foreign_title(name: &str, speaks: &str) -> String {
     }
 }
 
-/// Demands `key` in a table's schema. The type itself takes an empty text where the key is left
-/// out, so that the message about it can say which table it is.
+/// Makes `key` required in a table's schema. The type itself has an empty text for an absent key,
+/// so that dbdyno's own message can say which table lacks it.
 pub(crate) fn demand(schema: &mut Schema, key: &str) {
     schema.insert("required".to_owned(), json!([key]));
     let value = schema.pointer_mut(&format!("/properties/{key}"));

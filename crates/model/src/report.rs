@@ -1,5 +1,5 @@
-//! What a plan says of its report: prose, sections, and published figures to show next to the
-//! measured ones.
+//! The parts of a plan that shape its report: prose, sections, and published figures to show next
+//! to the measured ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Values that a plan writes as text or as a number, and their units: durations (`"30s"`), lists of
-//! CPUs (`"0-1,4"`) and memory sizes (`"2 GB"`, `"512 MiB"`).
+//! Values that are written in a plan as text or as a number, and their units: durations (`"30s"`),
+//! lists of CPUs (`"0-1,4"`) and memory sizes (`"2 GB"`, `"512 MiB"`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,8 +58,8 @@ const UNITS: [(&str, u128); 6] = [
     ("ns", 1),
 ];
 
-/// Highest CPU number that is accepted. A typing error must not become a list of four thousand
-/// million numbers.
+/// Highest CPU number that is accepted. A typing error must not become a list of four billion
+/// numbers.
 const MAX_CPU: u32 = 8191;
 
 /// Writes the largest unit that gives a whole number, so that reading it back gives the same value.
@@ -86,8 +86,8 @@ impl PlanDuration {
         Self(Duration::from_secs(seconds))
     }
 
-    /// Reads what a plan has in the place of a duration. A bare number gets its own message,
-    /// because people most often forget the unit.
+    /// Reads a plan's value for a duration. A bare number gets its own message, because people most
+    /// often forget the unit.
     pub fn read(given: &Given<'_>) -> Result<Self, String> {
         match given {
             Given::Text(text) => text.parse().map_err(|error: ValueError| error.to_string()),
@@ -144,7 +144,7 @@ fn decimal(number: &str, unit: u128) -> Option<u128> {
     parts.checked_add(fraction.parse::<u128>().ok()?.checked_mul(unit)? / scale)
 }
 
-/// Writes ranges where numbers follow each other: `0-1,4`.
+/// Writes consecutive numbers as ranges: `0-1,4`.
 impl fmt::Display for CpuList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runs = self.0.chunk_by(|left, right| left.checked_add(1) == Some(*right));
@@ -210,7 +210,8 @@ impl<'de> Deserialize<'de> for PlanDuration {
     }
 }
 
-/// Takes a bare number as one CPU, because `--set host.client_cpus=2` must mean what it says.
+/// Takes a bare number as one CPU, because a user who writes `--set host.client_cpus=2` means CPU
+/// 2.
 impl<'de> Deserialize<'de> for CpuList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         scalar(deserializer, "a list of CPUs such as \"0-1,4\"", |given| {
@@ -291,7 +292,7 @@ inline_schema!(PlanBytes, {
     "pattern": r"^[0-9]+(\.[0-9]+)? ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 });
 
-/// What a plan has in place of a value with a unit: a text in quotes, or a bare number.
+/// A plan's input for a value with a unit: a text in quotes, or a bare number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Given<'a> {
     Text(&'a str),
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_with_every_unit_and_written_as_what_reads_back() {
+    fn sizes_are_read_with_every_unit_and_a_written_size_reads_back() {
         let bytes = |text: &str| text.parse::<PlanBytes>().map(|size| size.0).ok();
         assert_eq!(bytes("2 GB"), Some(2_000_000_000));
         assert_eq!(bytes("2GiB"), Some(2 << 30));

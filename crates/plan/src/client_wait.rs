@@ -13,9 +13,9 @@ pub struct WaitChoice {
     pub reason: String,
 }
 
-/// Returns what the plan says in `client_wait`. Without it, threads spin where the client has CPUs
-/// that no server uses and operations are short, because a sleeping thread costs the server CPU for
-/// each wake-up. Otherwise they sleep.
+/// Returns the plan's `client_wait`. Without this key, threads spin where the client has CPUs that
+/// no server uses and operations are short, because a sleeping thread costs the server CPU for each
+/// wake-up. Otherwise they sleep.
 pub fn client_wait(plan: &Plan) -> WaitChoice {
     let host = &plan.host;
     if let Some(wait) = host.client_wait {
@@ -48,8 +48,8 @@ pub(crate) fn shared_cpus(host: &Host) -> Option<CpuList> {
     (!both.is_empty()).then_some(CpuList(both))
 }
 
-/// Returns the client's CPUs if no server uses them and each load thread has one. The error says
-/// what is in the way.
+/// Returns the client's CPUs if no server uses them and each load thread has one. Otherwise the
+/// error says why this is not so.
 fn own_cpus(host: &Host) -> Result<&CpuList, String> {
     let (Some(client), Some(_)) = (&host.client_cpus, &host.server_cpus) else {
         return Err(
@@ -74,7 +74,7 @@ fn enough_cpus(host: &Host, client: &CpuList) -> Result<(), String> {
     }
 }
 
-/// Says why the plan cannot have the spinning client that it asks for.
+/// Returns a message if the plan sets `client_wait = "spin"` and cannot have a spinning client.
 pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
     let host = &plan.host;
     if host.client_wait != Some(ClientWait::Spin) {

@@ -1,6 +1,6 @@
 //! Reads a plan's text, its overrides (`--set KEY=VALUE`) and its size (`[size.NAME]`) into one
-//! tree of TOML values. Each value knows where it was written, so that messages can name line and
-//! column.
+//! tree of TOML values. Each value knows where it was written, so that messages can name the line
+//! and column.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub(crate) struct Texts<'a> {
     origin: &'a str,
     text: &'a str,
     overrides: &'a [(String, String)],
-    /// The text `v = VALUE` for each override, moved by blanks to its position.
+    /// The text `v = VALUE` for each override, after as many blanks as its position needs.
     padded: Vec<String>,
     /// Where each override begins.
     starts: Vec<usize>,
@@ -207,7 +207,8 @@ fn set_in<'a>(
     Ok(())
 }
 
-/// Returns the table of `[[list]]` whose name begins `rest`, and what follows that name in `rest`.
+/// Returns the table of `[[list]]` whose name `rest` begins with, and the part of `rest` after the
+/// name and the dot.
 fn entry<'t, 'a>(
     root: &'t mut DeTable<'a>,
     list: &str,
@@ -282,8 +283,8 @@ fn apply_size(root: &mut DeTable<'_>, name: &str) -> Result<(), String> {
             _ => lay_key(root, key, value),
         }
     }
-    let said = format!("{name}: {about}");
-    set(root, "report.size", 0..0, Spanned::new(0..0, DeValue::String(said.into())))
+    let size_text = format!("{name}: {about}");
+    set(root, "report.size", 0..0, Spanned::new(0..0, DeValue::String(size_text.into())))
 }
 
 /// Calls `change` for every table of the list `[[list]]`.
@@ -297,7 +298,7 @@ fn each<'a>(root: &mut DeTable<'a>, list: &str, mut change: impl FnMut(&mut DeTa
     }
 }
 
-/// Lays the keys of a size over a table. An empty text takes a key away.
+/// Lays the keys of a size over a table. An empty text removes a key.
 fn lay_over_keys<'a>(below: &mut DeTable<'a>, above: &Spanned<DeValue<'a>>) {
     let DeValue::Table(above) = above.get_ref() else { return };
     for (key, value) in above.clone() {
@@ -323,7 +324,7 @@ fn add_config<'a>(variant: &mut DeTable<'a>, intents: &Spanned<DeValue<'a>>) {
     }
 }
 
-/// Takes all variants except `names` out of the plan, and also sections that are left with fewer
+/// Removes all variants except `names` from the plan, and also sections that are left with fewer
 /// than two variants.
 fn keep_variants(root: &mut DeTable<'_>, names: &[String]) -> Result<(), String> {
     let kept = |name: &str| names.iter().any(|kept| kept == name);

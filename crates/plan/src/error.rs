@@ -22,11 +22,11 @@ pub enum Error {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A place in the file. Lines and columns count from 1, and a column counts characters, not
+    /// A position in the file. Lines and columns count from 1, and a column counts characters, not
     /// bytes.
     File { origin: String, line: usize, column: usize },
-    /// A place in an override `--set KEY=VALUE`. Only the key is shown, because the value may be a
-    /// secret in the wrong place.
+    /// An override `--set KEY=VALUE`. Only the key is shown, because the value may be a secret that
+    /// was given by mistake.
     Override { key: String },
 }
 

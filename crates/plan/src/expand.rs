@@ -17,14 +17,14 @@ pub struct Cell {
 /// workload once, in random order.
 ///
 /// A block's order depends on the plan's seed, the block's number and the number of cells in it,
-/// and on nothing else. More blocks therefore leave the earlier ones as they were, and the order is
+/// and on nothing else. Adding blocks therefore does not change the earlier ones, and the order is
 /// the same on every machine and in every version.
 pub fn cells(plan: &Plan) -> Vec<Cell> {
     (1..=plan.blocks).flat_map(|block| further_cells(plan, block, |_| true)).collect()
 }
 
-/// Returns the cells of one block in random order, reduced to those that are `wanted`. The block
-/// may be beyond the plan's.
+/// Returns the cells of one block in random order, reduced to those that are `wanted`. The block's
+/// number may be higher than the plan's `blocks`.
 pub fn further_cells(plan: &Plan, block: u32, wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
     let mut cells = Vec::new();
     for variant in &plan.variants {
@@ -37,8 +37,8 @@ pub fn further_cells(plan: &Plan, block: u32, wanted: impl Fn(&Cell) -> bool) ->
     cells
 }
 
-/// Shuffles by the method of Fisher and Yates in Durstenfeld's form. From the last place down, each
-/// item swaps with one at or before its place.
+/// Shuffles by the method of Fisher and Yates in Durstenfeld's form. From the last index down, each
+/// item swaps with a random item at the same or a lower index.
 fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last + 1));
@@ -73,9 +73,9 @@ impl SplitMix64 {
     }
 }
 
-/// Says for each of `steps` whether it must run, so that the `wanted` steps find what they find in
-/// a whole block. Besides the wanted steps, the load must run, and so must steps that change the
-/// data or fill caches before them. Where data are restored before a step, nothing before that
+/// Says for each of `steps` whether it must run, so that the `wanted` steps begin in the same state
+/// as in a whole block. Besides the wanted steps, the load must run, and so must steps that change
+/// the data or fill caches before them. Where data are restored before a step, nothing before that
 /// counts except the load.
 pub fn needed_steps(
     steps: &[StepOutline],
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_further_block_has_the_wanted_cells_and_is_that_of_the_plan_when_all_are() {
+    fn a_further_block_has_the_wanted_cells_in_the_order_of_the_plan() {
         let plan = plan(4, 3, 5);
         assert_eq!(further_cells(&plan, 2, |_| true), cells(&plan)[4..8]);
         let mut names: Vec<String> = further_cells(&plan, 9, |cell| cell.variant != "v2")
@@ -233,7 +233,7 @@ mod tests {
     }
 
     /// Makes steps from their names. `+` after a name means that it changes data, `~` that it fills
-    /// caches, and `=` that it goes on with the group of the step before it.
+    /// caches, and `=` that it continues the group of the step before it.
     fn steps(names: &str) -> Vec<StepOutline> {
         let step = |(index, name): (usize, &str)| StepOutline {
             loads: index < 2,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn where_data_are_put_back_nothing_before_that_is_needed_but_the_load() {
+    fn where_data_are_restored_no_earlier_step_is_needed_except_the_load() {
         for data in [DataMode::RestoreEachStep, DataMode::Reset] {
             assert_eq!(needed(data, "list"), "load index list");
             assert_eq!(needed(data, "points.pre points-si"), "load index warm points.pre warm-si points-si");

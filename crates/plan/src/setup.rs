@@ -15,8 +15,8 @@ pub fn name_parts(name: &str) -> (&str, Option<&str>) {
     name.split_once(AT).map_or((name, None), |(workload, setup)| (workload, Some(setup)))
 }
 
-/// Takes the plan's workload tables out of `root`. In a plan without set-ups they come as they are,
-/// otherwise once per set-up, in the order of set-ups.
+/// Takes the plan's workload tables out of `root`. In a plan without set-ups they are returned
+/// unchanged, otherwise once per set-up, in the order of set-ups.
 pub(crate) fn take_workloads<'a>(root: &mut DeTable<'a>) -> Vec<(Spanned<String>, Spanned<DeValue<'a>>)> {
     let tables = take(root, "workload");
     let overlays = take_overlays(root);

@@ -1,6 +1,6 @@
-//! Checks the options of variants that depend on the product, and the keys that make a plan an
-//! experiment beyond its blocks: the control, margins of single steps, and a budget of time. It
-//! also writes product names in sentences, and lists the files that variants name.
+//! Checks the options of variants that depend on the product, and the keys that add to the
+//! experiment: the control, margins of single steps, and a time budget. It also writes product
+//! names in sentences, and lists the files that variants name.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::Plan;
 use crate::explain::{explain, hint};
 
-/// Returns what is wrong with `options` of a variant whose server is of `family`: the option, and
-/// the rest of a sentence that begins with the variant's name.
+/// Returns the first mistake in the `options` of a variant whose server is of `family`: the option,
+/// and the rest of a sentence that begins with the variant's name.
 pub fn options_problem<'v>(variant: &'v Variant, family: &FamilyFacts) -> Option<(&'v str, String)> {
     let (key, problem) = family.options.problem(&variant.options, VariantKind::of(variant).is_address())?;
     let message = match problem {
@@ -84,8 +84,8 @@ pub fn each_file(plan: &mut Plan, mut change: impl FnMut(&mut PathBuf)) {
 /// permitted error rate and could hardly find anything.
 const MIN_BLOCKS_OF_BUDGET: u32 = 3;
 
-/// Adds the control (A/A) after the base. A plan that has it already stays as it is, so that a
-/// resolved plan can be read a second time.
+/// Adds the control (A/A) after the base. A plan that already has the control stays as it is, so
+/// that a resolved plan can be read again.
 pub(crate) fn add_again(plan: &mut Plan) {
     let Some(name) = plan.control_name() else { return };
     if plan.variants.iter().any(|variant| variant.name == name) {
@@ -114,8 +114,8 @@ pub(crate) fn experiment_problem(plan: &Plan) -> Option<(&'static str, String)> 
     budget.map(|message| ("budget", message)).or_else(|| Some(("design", design_problem(plan)?)))
 }
 
-/// Refuses other plans for `design = "alternate"`. Servers that stay up can serve only one
-/// workload, whose steps leave its data as they are.
+/// Refuses a plan that cannot have `design = "alternate"`. Servers that stay up can serve only one
+/// workload, and its steps must leave the data as they are.
 fn design_problem(plan: &Plan) -> Option<String> {
     if plan.design == Design::Blocks {
         return None;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn margins_and_budgets_that_cannot_be_meant_are_refused() {
+    fn impossible_margins_and_budgets_are_refused() {
         insta::assert_snapshot!(error("margins = { \"qr*\" = 5 }"), @"p.toml:1:11: the margin of `qr*` must be a fraction between 0 and 1, e.g. 0.05 for 5 %");
         insta::assert_snapshot!(error("budget = \"2h\""), @"p.toml:1:10: a budget needs blocks = 3 or more, not 1: its first look is after the plan's blocks, and with fewer it would find nothing");
         insta::assert_snapshot!(error("budget = \"1ms\"\nblocks = 3"), @"p.toml:1:10: budget must be at least 1s");

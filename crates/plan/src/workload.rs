@@ -1,5 +1,5 @@
-//! What a plan knows of workloads: their tables, the kinds that read these tables, and the options
-//! that result. The caller supplies the kinds.
+//! The workloads of a plan: their tables, the kinds that read these tables, and the options that
+//! result. The caller supplies the kinds.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::{Forecast, Plan, Size, StepEstimate};
 
-/// A mistake in a workload's table: the dotted key inside it, and what to write.
+/// A mistake in a workload's table: the dotted key inside it, and the correction to make.
 pub type Mistake = (&'static str, String);
 
 /// A workload that plans can name.
@@ -34,24 +34,25 @@ pub trait WorkloadKind: Sync {
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
 }
 
-/// What a plan says of one workload.
+/// The options of one workload in a plan.
 pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     /// Returns the first mistake, in the options alone or together with the rest of the plan.
     fn check(&self, plan: &Plan) -> Option<Mistake>;
 
-    /// Writes short forms in the long form, so that a record shows what they stood for.
+    /// Replaces short forms by their long forms, so that a record shows every option in full.
     fn spell_out(&mut self);
 
-    /// Returns what is legal but doubtful. Each text is a sentence to show before a run.
+    /// Returns warnings about legal but doubtful options. Each one is a sentence to show before a
+    /// run.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns what the workload asks of servers and of this machine.
+    /// Returns the workload's requirements on servers and on this machine.
     fn needs(&self) -> Needs;
 
     /// Returns the prepared statements of the step that has the most, over all connections.
-    /// `with_begin` says that BEGIN also is a prepared statement where it is sent.
+    /// `with_begin` says that BEGIN, where it is sent, is a prepared statement too.
     fn prepared_statements(&self, _with_begin: bool) -> u64 {
         0
     }
@@ -65,7 +66,7 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     }
 
     /// Returns how many of the first steps only make the data. The other steps are measured on
-    /// them, and the data mode says what each of those finds.
+    /// these data, and the data mode determines the state of the data at the start of each.
     fn load_steps(&self) -> usize {
         self.steps().iter().filter(|step| step.loads).count()
     }
@@ -89,7 +90,7 @@ impl<T: Serialize> Values for T {
     }
 }
 
-/// What a workload asks of the run around its steps.
+/// A workload's requirements on the run around its steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Connections that its largest step has open at once.
@@ -109,20 +110,20 @@ pub struct Needs {
     /// needs `local_infile` on.
     pub row_streams: bool,
     /// Whether its operations take so long that waking a load thread costs nothing in comparison.
-    /// Then threads sleep where a plan does not say.
+    /// Threads then sleep unless the plan has `client_wait`.
     pub long_operations: bool,
     /// Whether several client hosts can share the connections of its measured steps.
     pub client_hosts: bool,
 }
 
-/// A step as a plan sees it: all that is known of it before it runs.
+/// A step's properties that are known before it runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StepOutline {
     pub name: String,
     /// Whether it only makes the data. Such steps come first.
     pub loads: bool,
-    /// Whether data may be restored, and the server restarted, before it, where the data mode says
-    /// so. It is false for a step that goes on with what the step before it has left.
+    /// Whether the data mode may restore data or restart the server before it. It is false for a
+    /// step that continues with the data of the step before it.
     pub begins_group: bool,
     /// Whether its result is left out of every summary.
     pub is_warm_up: bool,
@@ -140,7 +141,8 @@ pub struct StepOutline {
     pub warmup: Duration,
     /// Longest time that it may take, if there is a limit.
     pub time_cap: Option<Duration>,
-    /// Its length with its warm-up as far as it is certain, and the work that it ends with.
+    /// Its length, including its warm-up, as far as the length is certain, and the work with which
+    /// it ends.
     pub estimate: StepEstimate,
 }
 
@@ -152,8 +154,8 @@ pub enum Rest {
     /// The server rests where the plan asks for it after each writing step. No forecast counts this
     /// rest.
     EachWrite,
-    /// The server always rests, unless the plan wants no rest at all. A forecast names the place by
-    /// this text, as `after l.i2`.
+    /// The server always rests, unless the plan wants no rest at all. A forecast calls this rest by
+    /// the text, such as `after l.i2`.
     Here(String),
 }
 
@@ -277,7 +279,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Finds no table here, because the kinds have already taken theirs out.
+/// Accepts only an empty map, because the kinds have already taken their tables out of it.
 impl TryFrom<BTreeMap<String, IgnoredAny>> for Workloads {
     type Error = String;
 
@@ -333,8 +335,9 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     schema.to_value()
 }
 
-/// Returns the mistake in `data` and `cold` of a workload: the key, and what to write. `is_chain`
-/// says that its steps go on with each other's tables, so that none can begin on loaded data alone.
+/// Returns the mistake in `data` and `cold` of a workload: the key, and the correction to make.
+/// `is_chain` says that each step continues with the tables of the step before, so that no step can
+/// begin on freshly loaded data.
 pub fn data_problem(options: &dyn WorkloadOptions, is_chain: bool) -> Option<Mistake> {
     let Needs { data, cold, .. } = options.needs();
     if is_chain && data.puts_back_each_step() {
@@ -358,11 +361,11 @@ pub fn data_problem(options: &dyn WorkloadOptions, is_chain: bool) -> Option<Mis
 #[derive(Debug)]
 pub struct Table<'a>(Spanned<DeValue<'a>>);
 
-/// Why a table cannot become options. The error knows the place in the file.
+/// The reason why a table cannot become options. The error has the position in the file.
 #[derive(Debug)]
 pub struct TableError(pub(crate) toml::de::Error);
 
-/// Refuses a table whatever it holds, with an error at the table's place.
+/// Refuses any table with an error at the table's position.
 pub(crate) struct Refusal(String);
 
 impl<'a> Visitor<'a> for Refusal {
@@ -377,7 +380,8 @@ impl<'a> Visitor<'a> for Refusal {
     }
 }
 
-/// Writes the sentence for what a build of dbdyno leaves out, with the command that builds it in.
+/// Writes the sentence about a part that this build of dbdyno leaves out, with the command that
+/// builds it in.
 pub fn built_without(part: BuildPart) -> String {
     format!("this dbdyno was built without {}; {} has them", part.what, part.command())
 }
@@ -414,8 +418,8 @@ impl<'a> Table<'a> {
         self.keys()?.get(key)?.get_ref().as_str()
     }
 
-    /// Sets `key` where the plan does not, because of what it says at `cause`. A mistake in the
-    /// value is reported there.
+    /// Sets `key` if the plan does not set it but has the key `cause`. A mistake in the value is
+    /// reported at `cause`.
     pub fn set_default(&mut self, key: &'static str, value: TableValue, cause: &str) {
         let DeValue::Table(keys) = self.0.get_mut() else { return };
         let Some(span) = keys.get(cause).map(Spanned::span) else { return };
@@ -429,7 +433,7 @@ impl<'a> Table<'a> {
         keys.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span, value));
     }
 
-    /// Makes the error for a table that cannot be read whatever it says.
+    /// Makes the error for a table that cannot be read, whatever keys it has.
     pub fn refused(self, reason: String) -> TableError {
         let Err(error) = ValueDeserializer::from(self.0).deserialize_any(Refusal(reason));
         TableError(error)

@@ -133,7 +133,7 @@ impl FamilyFacts {
         ALL.iter().find_map(|family| Some((*family, rest(family)?)))
     }
 
-    /// The family of a variant's server, as far as the plan alone tells.
+    /// The family of a variant's server, if the plan alone determines it.
     pub fn of_variant(variant: &Variant) -> Option<&'static Self> {
         match VariantKind::of(variant) {
             VariantKind::Embedded => Some(EMBEDDED),

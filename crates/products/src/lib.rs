@@ -2,8 +2,8 @@
 //! products is one folder and one line in [`ALL`].
 //!
 //! A family is a [`FamilyFacts`]: its products' names, its addresses, the options that variants
-//! have for its servers, and what its settings and query plans mean. Other crates read these facts
-//! and implement the sessions and servers.
+//! have for its servers, and the meaning of its settings and query plans. Other crates read these
+//! facts and implement the sessions and servers.
 
 mod facts;
 pub mod mysql;

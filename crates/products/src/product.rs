@@ -16,7 +16,7 @@ pub struct Product {
     /// Prefixes for its servers' names, as in `mariadb-10.11.5`. The prefix in the catalogues comes
     /// first.
     pub prefixes: &'static [&'static str],
-    /// The product whose options it shares where the data have none of its own.
+    /// The product whose options apply where the intent data have none for this product.
     pub base: Option<&'static Product>,
 }
 
@@ -32,8 +32,8 @@ impl Product {
         ALL.iter().find(|family| family.products.contains(&self)).copied().unwrap_or(FamilyFacts::UNKNOWN)
     }
 
-    /// Whether a statement about `self` also holds for `other`: what applies to MySQL applies to
-    /// Percona Server.
+    /// Whether facts about `self` also apply to `other`. Facts about MySQL also apply to Percona
+    /// Server.
     pub fn covers(&self, other: &Self) -> bool {
         self == other || other.base == Some(self)
     }
@@ -88,7 +88,7 @@ pub struct Release(pub [u32; 3]);
 
 impl Release {
     /// Reads the numbers at the start of `text`: `10.11.19-MariaDB`, `19rc1`, `5.6`. The result is
-    /// `None` without any.
+    /// `None` if there is no number.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = [0; 3];
         for (index, part) in text.split('.').take(3).enumerate() {

@@ -262,7 +262,7 @@ impl TlsOptions {
     }
 
     /// Returns the settings, or `None` if no option was given. A user who asks for TLS without a
-    /// mode gets [`TlsMode::Verify`], which proves who answers.
+    /// mode gets [`TlsMode::Verify`], which proves the server's identity.
     pub fn settings(self) -> Option<TlsSettings> {
         let Self { mode, ca, cert, key, is_given } = self;
         is_given.then(|| TlsSettings { mode: mode.unwrap_or_default(), ca, cert, key })

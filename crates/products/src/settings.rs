@@ -1,6 +1,6 @@
-//! Settings and their values. This file knows the forms in which servers and option files write
-//! values, and says when two values are equal. It also has the lines of a configuration and the
-//! facts in `known.toml`.
+//! Settings and their values. This module reads values in the forms of servers and option files,
+//! and decides when two values are equal. It also has the lines of a configuration and the facts in
+//! `known.toml`.
 //!
 //! Reading never fails. A configuration has been checked before a server starts with it, and a
 //! report must be possible for any record.
@@ -41,7 +41,7 @@ impl Value {
         Self::Words(text.into())
     }
 
-    /// Whether a reader of results would call both equal: sizes within 5 %, words in any case.
+    /// Whether both count as equal for a reader of results: sizes within 5 %, words in any case.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Size(a), Self::Size(b)) => {

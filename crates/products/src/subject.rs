@@ -50,7 +50,7 @@ impl Foreign {
     }
 }
 
-/// What a plan says about a variant beyond its option file.
+/// The properties of a variant in a plan beyond its option file.
 #[derive(Debug, Clone, Default)]
 pub struct Planned {
     pub variant: Variant,

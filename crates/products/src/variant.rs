@@ -1,4 +1,4 @@
-//! What a variant says beyond its settings: the kind of server on which it runs, its storage
+//! A variant's properties beyond its settings: the kind of server on which it runs, its storage
 //! engine, and its options. The options are the table `options` in a variant, for which the product
 //! family defines types and checks.
 
@@ -105,7 +105,7 @@ pub struct VariantOptions {
     schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
-/// What is wrong with one option.
+/// The mistake in one option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionProblem {
     /// The family has no such option.
@@ -191,8 +191,8 @@ mod tests {
     use super::*;
     use crate::ALL;
 
-    /// What is wrong with the options of a variant of this family. `is_address` says that its
-    /// server is at an address.
+    /// Returns the message about the options of a variant of this family. `is_address` says that
+    /// the variant's server is at an address.
     fn problem(family: &str, options: Value, is_address: bool) -> String {
         let options = options.as_object().unwrap();
         let family = crate::FamilyFacts::named(family);

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ToolInfo;
 
-/// Statement rates that the client reached, and what they hold for: a build of dbdyno on certain
-/// CPUs.
+/// Statement rates that the client reached. They hold for one build of dbdyno on certain CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientCalibration {
     /// When it was measured, RFC 3339, UTC.
@@ -23,7 +22,7 @@ pub struct HostCalibration {
     /// Multiplications with an addition that one thread does per second of its CPU time. This is the
     /// median of several measurements.
     pub cpu_operations_per_second: f64,
-    /// Median time for writing 4 KiB to the filesystem of the data and putting them on the disk.
+    /// Median time for writing 4 KiB to the data's filesystem and syncing them to the disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fsync_us: Option<f64>,
     /// The highest rate that the client reached in a [`ClientCalibration`] that holds for the run.
@@ -31,7 +30,7 @@ pub struct HostCalibration {
     pub client_statements_per_second: Option<f64>,
 }
 
-/// What a client's speed depends on, from the host and from a plan's `[host]`.
+/// The properties of the host and of a plan's `[host]` on which a client's speed depends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibratedHost {
     pub cpu_model: String,
@@ -41,15 +40,15 @@ pub struct CalibratedHost {
     pub client_cpus: Option<String>,
     /// CPU list of the server that answered.
     pub server_cpus: Option<String>,
-    /// Load threads asked for. `None` means dbdyno's own choice.
+    /// Number of load threads in the plan. `None` means dbdyno's own choice.
     pub client_threads: Option<u32>,
     /// How load threads waited for answers, `sleep` or `spin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait: Option<String>,
 }
 
-/// What the client reached with one number of connections, which sent prepared point selects in a
-/// closed loop.
+/// The rate that the client reached with one number of connections, which sent prepared point
+/// selects in a closed loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientRate {
     /// Driver: `mysql` or `postgres`.
@@ -65,7 +64,7 @@ pub struct ClientRate {
     pub limit: LimitedBy,
 }
 
-/// What kept a rate from being higher.
+/// The limit that kept a rate from being higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
@@ -75,7 +74,7 @@ pub enum LimitedBy {
     /// Client and server had time to spare, because each connection waits for its answer before it
     /// sends again.
     RoundTrip,
-    /// The load threads were not seen at work, because the measurement was too short.
+    /// The limit is unknown, because the measurement was too short for samples of the load threads.
     Unknown,
 }
 

@@ -1,9 +1,10 @@
 //! Writes and checks `checksums.json` of a finished step, which has the length and CRC-32 of each of
 //! its files.
 //!
-//! A checksum finds a disk that failed, a copy that ended early and a figure that was edited by hand.
-//! It is no seal: a person who changes a file on purpose can write its checksum again, and could do so
-//! with any other hash. CRC-32 is therefore enough, and it costs a report no measurable time.
+//! A checksum finds a disk that failed, a copy that ended early and a figure that was edited by
+//! hand. It is no protection against forgery: a person who changes a file on purpose can write its
+//! checksum again, and could do so with any other hash. CRC-32 is therefore enough, and it costs a
+//! report no measurable time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,7 +24,7 @@ pub(crate) struct Checksum {
     crc32: String,
 }
 
-/// Writes the checksums of `files`, which lie below `dir` and are complete by now.
+/// Writes the checksums of `files`, which are below `dir` and are complete by now.
 pub(crate) fn write(dir: &Path, files: &[String]) -> Result<(), Error> {
     let mut sums = BTreeMap::new();
     for name in files {
@@ -54,7 +55,7 @@ impl Summed {
         Self { file, hasher: crc32fast::Hasher::new(), bytes: 0 }
     }
 
-    /// Returns the checksum of what was read so far.
+    /// Returns the checksum of the bytes that were read so far.
     pub(crate) fn sum(self) -> Checksum {
         Checksum { bytes: self.bytes, crc32: format!("{:08x}", self.hasher.finalize()) }
     }
@@ -72,13 +73,14 @@ impl Read for Summed {
 /// The checksums of a step that is being read, and which of its files were seen.
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
-    /// `None` for a step that has no checksums, because it did not end or because someone removed them.
+    /// The checksums, or `None` for a step that has none, because it did not end or because someone
+    /// removed them.
     sums: Option<BTreeMap<String, Checksum>>,
     seen: BTreeSet<String>,
 }
 
 impl Checksums {
-    /// Returns the checksums in `dir`, or what is wrong with them.
+    /// Returns the checksums in `dir`, or a message that says why they cannot be used.
     pub(crate) fn read(dir: &Path) -> Result<Self, String> {
         let path = dir.join(CHECKSUMS);
         let text =
@@ -93,9 +95,9 @@ impl Checksums {
         self.sums.is_some()
     }
 
-    /// Returns what is wrong with the file `name` of the step in `dir`, whose checksum is now `found`.
-    /// A file that could not be read to its end has no checksum, and its read error is reported
-    /// elsewhere.
+    /// Returns a message if the file `name` of the step in `dir`, whose checksum is now `found`, is
+    /// not as it was when the step ended. A file that could not be read to its end has no checksum,
+    /// and its read error is reported elsewhere.
     pub(crate) fn fault(&mut self, dir: &Path, name: &str, found: Option<&Checksum>) -> Option<String> {
         let sums = self.sums.as_ref()?;
         self.seen.insert(name.to_owned());

@@ -1,7 +1,7 @@
 //! Defines and reads the files `counters/<source>.jsonl`. Each file holds the raw counters of one
 //! source. The first line is a header, and each other line is one sample. A fast reader takes lines
-//! in the exact form in which they are written, and a JSON reader takes any other. Samples come in
-//! one by one and are asked for by key.
+//! in the exact form in which they are written, and a JSON reader takes any other. Samples are
+//! added one by one and looked up by key.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,7 +17,7 @@ use crate::lines::parse_json;
 pub struct CounterHeader {
     /// Name of the source, such as `host`, `server` or `disk`.
     pub source: String,
-    /// What is sampled, such as a device's name, a process id or a path.
+    /// The sampled object, such as a device's name, a process id or a path.
     pub about: Map<String, Value>,
 }
 
@@ -42,14 +42,14 @@ pub struct CounterSeries {
     keys: String,
     /// For each key, where it ends in `keys` and where its changes end in `changes`.
     ends: Vec<(usize, usize)>,
-    /// For each key in turn, the samples that brought another value, with that value. A key's first
-    /// change is its first value.
+    /// For each key in turn, the samples in which its value changed, with the new value. A key's
+    /// first change is its first value.
     changes: Vec<(u32, i64)>,
 }
 
 impl CounterSeries {
-    /// Returns a series from the samples of one file in their order. What a sample leaves out has not
-    /// changed.
+    /// Returns a series from the samples of one file in their order. A key that a sample leaves out
+    /// has not changed.
     pub fn new<'a>(header: CounterHeader, lines: impl IntoIterator<Item = &'a CounterLine>) -> Self {
         let mut gathered = Gathered::default();
         for line in lines {
@@ -90,7 +90,7 @@ impl CounterSeries {
         Some((at_us, self.value(key, sample)?))
     }
 
-    /// Returns the key at place `number` in their order.
+    /// Returns the key with this number in sorted order.
     fn key(&self, number: usize) -> &str {
         &self.keys[self.before(number).0..self.ends[number].0]
     }
@@ -235,7 +235,7 @@ impl From<CounterLine> for Sample<'_> {
     }
 }
 
-/// Returns one line, or what is wrong with it and at which column.
+/// Returns one line, or a message that says what is wrong and in which column.
 pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
     if let Some(sample) = parse_written(line) {
         return Ok(CounterEntry::Line(sample));
@@ -246,9 +246,9 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
     }
 }
 
-/// Parses a sample that is byte for byte as the writer leaves it: no blank, no escape, and only whole
-/// numbers of at most 18 digits. The result is `None` for anything else, and then the JSON reader must
-/// say what it is.
+/// Parses a sample that is byte for byte as the writer leaves it: no blank, no escape, and only
+/// whole numbers of at most 18 digits. The result is `None` for anything else, which the JSON
+/// reader must then read.
 fn parse_written(line: &[u8]) -> Option<Sample<'_>> {
     let line = str::from_utf8(line).ok()?;
     let (at_us, rest) = whole_number(line.strip_prefix("{\"at_us\":")?)?;
@@ -271,8 +271,8 @@ fn parse_written(line: &[u8]) -> Option<Sample<'_>> {
     }
 }
 
-/// Returns the number at the beginning, and what follows it. JSON has no leading zeros, and a minus
-/// zero is no whole number.
+/// Returns the number at the beginning, and the rest of the text. JSON has no leading zeros, and a
+/// minus zero is no whole number.
 fn whole_number(text: &str) -> Option<(i64, &str)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_negative = digits.len() < text.len();
@@ -314,7 +314,7 @@ impl Together {
         }
     }
 
-    /// Returns all lines together, or `None` when a crash came before the header.
+    /// Returns the series of all samples, or `None` when a crash came before the header.
     pub(crate) fn series(self) -> Result<Option<CounterSeries>, &'static str> {
         match self.fault {
             Some(fault) => Err(fault),
@@ -424,7 +424,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_as_by_the_json_reader(
+        fn a_written_line_is_read_as_by_the_json_reader(
             at_us: i64,
             values in prop::collection::btree_map("[ -~äß\t\"]{0,12}", any::<i64>(), 0..6),
         ) {
@@ -434,7 +434,7 @@ mod tests {
         }
 
         #[test]
-        fn what_the_fast_reader_takes_is_the_same_to_the_json_reader(
+        fn a_line_that_the_fast_reader_takes_is_read_alike_by_the_json_reader(
             line in "\\{\"at_us\":-?[0-9]{1,3},\"values\":\\{(\"[ab\\\\]{0,2}\":-?[0-9.e]{1,3}[, ]?){0,3}\\}\\}",
         ) {
             if let Some(sample) = parse_written(line.as_bytes()) {

@@ -1,5 +1,5 @@
 //! Defines the lines in the `events.jsonl` of a run, a cell or a step. They say what happened and
-//! when, and what a step was meant to be.
+//! when, and they describe each step.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// What an error means for the operation that met it.
+/// The class of an error, by its consequence for the failed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
@@ -51,7 +51,7 @@ pub enum CellEvent {
         duration_us: u64,
         details: Map<String, Value>,
     },
-    /// Something that a reader may want to know and need not worry about.
+    /// A fact that a reader may want to know and need not worry about.
     Note {
         at: String,
         text: String,
@@ -65,8 +65,8 @@ pub enum CellEvent {
         at: String,
         reason: String,
     },
-    /// The cell ended. `connections` says how the connections of the cell were encrypted. It is empty
-    /// where TLS was not asked for.
+    /// The cell ended. `connections` says how the connections of the cell were encrypted. It is
+    /// empty where no TLS was requested.
     Ended {
         at: String,
         outcome: Outcome,
@@ -76,7 +76,8 @@ pub enum CellEvent {
     },
 }
 
-/// Connections of one class that agreed on the same encryption, as the client's end of each saw it.
+/// Connections of one class with the same encryption, as the client's end of each connection
+/// reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionClass {
     /// Kind of the operations that went over them (`insert`, `query`), `conductor` for the session
@@ -104,7 +105,7 @@ pub enum StepEvent {
         connections: u32,
         connect_us: u64,
     },
-    /// The rate that an open loop was asked for, over all its connections. `process` is `constant` or
+    /// The planned rate of an open loop, over all its connections. `process` is `constant` or
     /// `poisson`.
     Scheduled {
         kind: String,
@@ -112,7 +113,7 @@ pub enum StepEvent {
         operations_per_second: f64,
         connections: u32,
     },
-    /// One connection did all it had to do.
+    /// One connection has finished its work.
     ConnectionEnded {
         at_us: u64,
         client: u32,
@@ -176,14 +177,14 @@ pub enum StepEvent {
         /// Rows fetched or changed.
         rows: u64,
     },
-    /// The client, or one of several client hosts, did not run for `paused_us` before `to_us`. It was
-    /// stopped or frozen, or its machine stood still. Time in which it waited for a CPU is not
-    /// included.
+    /// The client, or one of several client hosts, did not run for `paused_us` before `to_us`. It
+    /// was stopped or frozen, or its machine was suspended. Time in which it waited for a CPU is
+    /// not included.
     Paused {
         to_us: u64,
         paused_us: u64,
     },
-    /// What one of several client hosts did. There is one event per host, after the window.
+    /// The figures of one of several client hosts. There is one event per host, after the window.
     ClientHost(ClientHost),
     Execution(Execution),
     Check(Check),
@@ -208,7 +209,7 @@ pub enum StepEvent {
 pub struct Throttled {
     /// Time added up over CPUs. A period of throttling that still lasts is not included yet.
     pub us: i64,
-    /// Periods of the quota in which something of the group ran.
+    /// Periods of the quota in which a process of the group ran.
     pub periods: i64,
     pub throttled_periods: i64,
 }
@@ -224,13 +225,14 @@ pub struct ClientHost {
     pub measured_us: u64,
     /// CPU time of the host's whole agent in that time.
     pub cpu_us: u64,
-    /// How long its busiest load thread was on a CPU, and below how long that thread waited for one.
+    /// How long its busiest load thread was on a CPU. The next field has how long that thread
+    /// waited for one.
     pub busiest_cpu_us: u64,
     pub busiest_run_delay_us: u64,
     /// Throttling by a CPU quota in that time, of the one control group that was throttled longest.
     pub throttled: Throttled,
-    /// Whether the host is the conductor's own machine. What the agent used is then not load of other
-    /// programs.
+    /// Whether the host is the conductor's own machine. The agent's CPU time then does not count as
+    /// the load of other programs.
     pub is_here: bool,
     /// By how much the step's start came too late on this host.
     pub late_us: u64,
@@ -243,12 +245,12 @@ pub struct ClientHost {
     pub clock_error_us: u64,
     /// By how much the host's clock moved against the conductor's from before the step to after it.
     pub clock_drift_us: i64,
-    /// What synchronises the host's time of day, as far as the host reports it: a line of `chronyc
-    /// tracking`, or the PTP device.
+    /// The source that synchronises the host's time of day, as far as the host reports it: a line
+    /// of `chronyc tracking`, or the PTP device.
     pub clock_source: String,
 }
 
-/// Content of one table after a step, compared with what must be there.
+/// Content of one table after a step, compared with the expected content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     pub table: String,
@@ -260,7 +262,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckPart {
     pub name: String,
-    /// A number. Beyond 64 bits, which sums may need, it is written as a text of digits.
+    /// A number. Beyond 64 bits, which sums may need, it is written as a string of digits.
     #[serde(with = "wide")]
     pub expected: i128,
     /// The number that was found, written like `expected`.
@@ -301,7 +303,7 @@ mod wide {
     }
 }
 
-/// What a headline counts, or how it measures time.
+/// The unit of a headline figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -336,8 +338,8 @@ pub enum WindowRule {
     LastEnded,
 }
 
-/// Everything that analysis must know about a step, so that records can be read without the program
-/// that made them.
+/// The description of a step for the analysis, so that records can be read without the program that
+/// made them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepSpec {
     /// The step's name: `l.i0`, `qr100`, ...
@@ -382,14 +384,14 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindSpec {
     pub kind: String,
-    /// What its operations do.
+    /// The class of its operations.
     pub class: OperationClass,
     pub connections_per_client: u32,
     /// How operations arrive, such as `closed`, `constant 2/s` or `burst 2/s`.
     pub arrivals: String,
     /// The protocol, `text` or `prepared`.
     pub protocol: String,
-    /// Rows that an operation's statement inserts, deletes or asks for.
+    /// Rows that an operation's statement inserts, deletes or reads.
     pub rows_per_operation: u32,
     /// Statements of one operation, including those that begin and end a transaction.
     pub statements_per_operation: u32,
@@ -415,7 +417,7 @@ impl KindSpec {
 }
 
 impl StepSpec {
-    /// Returns what the operations of `kind` do.
+    /// Returns the class of the operations of `kind`.
     pub fn class_of(&self, kind: &str) -> OperationClass {
         self.kinds.iter().find(|known| known.kind == kind).map(|known| known.class).unwrap_or_default()
     }
@@ -436,8 +438,8 @@ pub enum RunEvent {
         resumed: bool,
         tool: ToolInfo,
     },
-    /// A cell began. `elapsed_us` is the time that the run has taken so far. It comes from a clock that
-    /// no one sets, and leaves out the time between being stopped and being resumed.
+    /// A cell began. `elapsed_us` is the time that the run has taken so far. It comes from a
+    /// monotonic clock, and leaves out the time between a stop and the resume.
     CellStarted {
         at: String,
         cell: CellId,
@@ -466,8 +468,8 @@ pub enum RunEvent {
         blocks: u32,
         /// As in [`RunEvent::CellStarted`].
         elapsed_us: u64,
-        /// Whether there is no time for another block like the last one. This check is then the last,
-        /// whatever it finds.
+        /// Whether there is no time for another block like the last one. This check is then the
+        /// last, even if variants are undecided.
         last: bool,
         order: Vec<CellId>,
         /// For each workload, the steps that the cells of these blocks run. A workload that is not
@@ -515,11 +517,11 @@ pub fn is_load_kept(warning: &str, cell: &CellId) -> bool {
     warning.starts_with(&load_kept(cell, ""))
 }
 
-/// The time from the end of the active work (flush, purge, vacuum) until every level lay under its
+/// The time from the end of the active work (flush, purge, vacuum) until every level was below its
 /// bound, or until the cap was reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settling {
-    /// Whether every level was under its bound at the end.
+    /// Whether every level was below its bound at the end.
     pub quiet: bool,
     pub took_us: u64,
     pub cap_us: u64,
@@ -561,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_cell_is_read_without_its_connections_and_with_what_is_not_yet_known() {
+    fn the_end_of_a_cell_is_read_without_its_connections_and_with_unknown_fields() {
         for more in ["", r#","something_new":{"a":1}"#] {
             let text = format!(r#"{{"event":"ended","at":"t","outcome":"completed","message":null{more}}}"#);
             let event: CellEvent = serde_json::from_str(&text).unwrap();

@@ -2,8 +2,9 @@
 //! histogram per line.
 //!
 //! The `hdrhistogram` crate has a log writer, but it prints times with three decimals only and
-//! borrows its file for its whole life. The lines are therefore written here, and tested with the
-//! crate's reader. The reader here accepts only lines of exactly the form that is written here.
+//! borrows its file for its whole life. This module therefore writes the lines itself, and tests
+//! them with the crate's reader. Its own reader accepts only lines of exactly the form that it
+//! writes.
 
 use data_encoding::BASE64;
 use hdrhistogram::Histogram;
@@ -100,7 +101,8 @@ impl HistogramSpan {
     }
 
     /// Returns the unpacked histogram. Its values are in microseconds, and its range grows with
-    /// what is added to it. The call fails when the bytes are not a histogram as dbdyno writes it.
+    /// values that are added to it. The call fails when the bytes are not a histogram as dbdyno
+    /// writes it.
     pub fn histogram(&self) -> Result<Histogram<u64>, Error> {
         let mut sum = Sum::default();
         sum.add(&self.compressed)
@@ -109,8 +111,8 @@ impl HistogramSpan {
     }
 
     /// Returns the histograms of `spans` added up without loss. The values are in microseconds, and
-    /// the range grows with what is added to it. The result is `None` where there is no span. The
-    /// call fails when the bytes of a span are not a histogram as dbdyno writes it.
+    /// the range grows with values that are added to it. The result is `None` where there is no
+    /// span. The call fails when the bytes of a span are not a histogram as dbdyno writes it.
     pub fn sum<'a>(spans: impl Iterator<Item = &'a Self>) -> Result<Option<Histogram<u64>>, Error> {
         let (mut sum, mut last) = (Sum::default(), None);
         for span in spans {

@@ -1,5 +1,5 @@
-//! Defines a line of `intervals.jsonl`. It says what one client did between two moments, for one
-//! kind of operation.
+//! Defines a line of `intervals.jsonl`, which has the counts and times of one client and one kind
+//! of operation between two moments.
 
 use std::ops::AddAssign;
 
@@ -46,7 +46,7 @@ pub struct Interval {
     /// the end of the operation before, or at the barrier. It therefore includes think time and
     /// preparation. The cycle of an open loop begins when the operation is sent.
     pub cycle_sum_us: u64,
-    /// What the edges of the common window change in these counts.
+    /// The correction of these counts at the edges of the common window.
     #[serde(default, skip_serializing_if = "WindowCut::is_empty")]
     pub cut: WindowCut,
     /// Connections that are lost at `to_us` and not yet open again.
@@ -59,12 +59,12 @@ pub struct Interval {
     pub errors: ErrorCounts,
 }
 
-/// What must be added to the counts of an interval so that each operation counts by the share of its
-/// cycle that lies in the common window.
+/// The correction to add to the counts of an interval, so that each operation counts by the share
+/// of its cycle that lies in the common window.
 ///
 /// An operation is counted in the interval in which it ended. If it began in the warm-up, its part
-/// there is subtracted here, so the value is below zero. If it ended after the window, its part in the
-/// window is added here. All other operations add nothing.
+/// there is subtracted, so the value is below zero. If it ended after the window, its part in the
+/// window is added. All other operations add nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowCut {
     pub operations: f64,
@@ -120,7 +120,7 @@ impl AddAssign for ErrorCounts {
 
 /// The counts and sums of an interval, and its longest times.
 ///
-/// Each field is taken by its name, so a new field that is left out here does not compile.
+/// Each field is taken by its name, so the compiler rejects the macro if a new field is left out.
 macro_rules! figures {
     ($interval:expr) => {{
         let $crate::Interval {
@@ -154,8 +154,8 @@ macro_rules! figures {
 }
 pub(crate) use figures;
 
-/// Adds the counts of another connection over the same time. Client, kind and boundaries stay as they
-/// are.
+/// Adds the counts of another connection over the same time. Client, kind and boundaries do not
+/// change.
 impl AddAssign<&Self> for Interval {
     fn add_assign(&mut self, more: &Self) {
         let (sums, longest) = figures!(self);

@@ -1,9 +1,9 @@
-//! Holds the names and places in a run directory, which the writer and the reader share. It opens
-//! files safely: only regular files, through no link, without waiting for anyone, and with a bound
-//! on what is read at once.
+//! Defines the names and paths in a run directory, which the writer and the reader share. It opens
+//! files safely: only regular files, never through a link, without blocking, and with a limit on
+//! the bytes that are read at once.
 //!
-//! A run directory may come from anywhere. A FIFO in it would hold its reader for ever, and a device
-//! or a huge file would fill its memory.
+//! A run directory may come from anywhere. A FIFO in it would block its reader for ever, and a
+//! device or a huge file would fill its memory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -60,7 +60,8 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Returns the sorted names of what is in a folder. There are none when there is no such folder.
+/// Returns the sorted names of the entries in a folder. There are none when there is no such
+/// folder.
 pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>, Error> {
     let read_error = |source| Error::Read { path: dir.into(), source };
     let entries = match std::fs::read_dir(dir) {
@@ -90,8 +91,8 @@ pub(crate) fn write_whole(path: &Path, value: &impl Serialize) -> Result<(), Err
     write().map_err(|source| Error::Write { path: path.into(), source })
 }
 
-/// Refuses a path from the run directory `top` to `below` that goes through a link, because what a link
-/// leads to is not the run's. The run directory itself may be reached through a link.
+/// Refuses a path from the run directory `top` to `below` that goes through a link, because the
+/// target of a link is not part of the run. The run directory itself may be reached through a link.
 pub(crate) fn refuse_links(top: &Path, below: &Path) -> Result<(), Error> {
     let mut folders = below.ancestors().take_while(|folder| *folder != top);
     let is_link =
@@ -121,7 +122,7 @@ pub(crate) fn open_regular_with(options: &mut OpenOptions, path: &Path) -> Resul
     let file = match options.custom_flags(flags.bits()).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        // These are links, sockets, and folders that were to be written.
+        // These are links, sockets, and folders that were opened for writing.
         Err(_) if path.symlink_metadata().is_ok_and(|found| !found.is_file()) => return Err(not_regular()),
         Err(error) => return Err(read_error(error)),
     };
@@ -132,7 +133,7 @@ pub(crate) fn open_regular_with(options: &mut OpenOptions, path: &Path) -> Resul
 }
 
 /// Returns the content of the file at `path`, or `None` when there is none. A file with more than
-/// `limit_bytes` is refused, whether its length says so or it grows meanwhile.
+/// `limit_bytes` is refused, whether it is that long from the start or grows while it is read.
 pub(crate) fn read_bounded(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, Error> {
     let Some(file) = open_regular(path)? else { return Ok(None) };
     let read_error = |source| Error::Read { path: path.into(), source };

@@ -1,7 +1,7 @@
 //! Defines the run directory, where a run keeps everything that it measures, with its types, a
 //! writer and a reader. A format version freezes the types.
 //!
-//! Everything a run leaves is described here and nowhere else. The writer only appends, and syncs at
+//! This crate alone describes the files that a run leaves. The writer only appends, and syncs at
 //! the end of each step. It never stores a rate, a ratio or a percentile: `analyse` computes those.
 
 mod calibration;
@@ -40,8 +40,8 @@ pub use operation::{AnswerDigest, Execution, OperationClass, QueryPlan, Statemen
 pub use reader::{CellRecord, Run, StepRecord, has_not_begun, is_written, last_event};
 pub use writer::{CellWriter, CounterWriter, RunWriter, StepWriter};
 
-/// Version of everything in a run directory. It rises with any change that an older reader would
-/// misread.
+/// Version of everything in a run directory. It increases with any change that an older reader
+/// would misread.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Highest number of lost and reopened connections that a step records one by one. This is enough

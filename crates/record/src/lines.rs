@@ -1,5 +1,5 @@
 //! Writes and reads files of lines. The writer appends without ever leaving half a line after a
-//! good one. The reader copes with what a crash cut off.
+//! good one. The reader copes with lines that a crash cut off.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -14,7 +14,7 @@ use crate::{Error, layout};
 /// Lines are written to the file once more than this many bytes wait in memory.
 const PENDING_LIMIT_BYTES: usize = 64 * 1024;
 
-/// No line is longer. The longest lines hold the plan of a statement.
+/// Longest line that is read. The longest lines that dbdyno writes hold the plan of a statement.
 pub(crate) const LINE_MAX_BYTES: u64 = 16 << 20;
 
 /// The most lines in a row that crashes can have cut off. Each of them comes from a process that was
@@ -26,8 +26,8 @@ const READER_CHECK: Duration = Duration::from_millis(20);
 
 /// A file that only grows, by whole lines.
 ///
-/// What a full disk did not take stays in memory and is written first the next time. A later line
-/// therefore never continues half of an earlier one.
+/// Bytes that a full disk did not take stay in memory and are written first the next time. A later
+/// line therefore never continues half of an earlier one.
 pub(crate) struct LineWriter {
     file: File,
     path: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct LineWriter {
 }
 
 impl LineWriter {
-    /// Opens `path` to append. A last line without an end, because a crash cut it off, is given one.
+    /// Opens `path` to append. If a crash cut off the last line, the line is given its end.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Error> {
         let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
         Self::of(opened.map_err(|source| Error::Write { path: path.clone(), source })?, path)
@@ -64,7 +64,7 @@ impl LineWriter {
                 // The lock may be that of a reader that checks whether the file is being written
                 // (`is_locked`), which takes microseconds.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(READER_CHECK),
-                // A filesystem without locks can still hold a run.
+                // A run on a filesystem without locks is still allowed.
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
             }
         }
@@ -104,8 +104,8 @@ impl LineWriter {
 }
 
 impl Drop for LineWriter {
-    /// Keeps what is there when a step ends by an error. A caller that must know whether it was kept
-    /// calls `sync`.
+    /// Writes the pending lines when a step ends with an error. A caller that must know whether
+    /// they were written calls `sync`.
     fn drop(&mut self) {
         let _ = self.flush();
     }
@@ -118,7 +118,7 @@ pub(crate) fn is_locked(path: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Writes `pending` and removes from it what was written, even when the rest could not be written.
+/// Writes `pending` and removes the written bytes from it, even when the rest could not be written.
 fn write_out(sink: &mut impl Write, pending: &mut Vec<u8>) -> std::io::Result<()> {
     let mut written = 0;
     let mut result = Ok(());
@@ -145,7 +145,7 @@ fn ends_open(file: &mut File) -> std::io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// What could be read from a file of lines.
+/// The content that could be read from a file of lines.
 pub(crate) struct Lines<T> {
     pub(crate) items: Vec<T>,
     /// One sentence for each line that a crash cut off.
@@ -154,7 +154,7 @@ pub(crate) struct Lines<T> {
     pub(crate) damage: Option<Error>,
 }
 
-/// What was odd about the lines of a file.
+/// The irregularities in the lines of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Odd {
     /// As in [`Lines`].
@@ -168,22 +168,22 @@ impl Odd {
     }
 }
 
-/// What a line is to its reader.
+/// The kind of a line that was read without an error.
 pub(crate) enum Line {
     /// The line was taken.
     Good,
-    /// The line was taken, and it begins what a later process has written after a crash.
+    /// The line was taken, and it is the first that a later process wrote after a crash.
     GoesOn,
 }
 
 /// Gives `take` the lines of `input`, which is the file at `path`, one after the other and without
-/// their ends. `take` is also told whether the line before was broken. The memory used is that of the
-/// longest line, and none is longer than [`LINE_MAX_BYTES`].
+/// their ends. The second argument of `take` says whether the line before was broken. The memory
+/// used is that of the longest line, and none is longer than [`LINE_MAX_BYTES`].
 ///
-/// A broken line is skipped only where a crash leaves one. That is at the end of the file and without
-/// an end of its own or, with `can_go_on`, before the line with which a later process continued. After
-/// a broken line `take` may therefore take nothing but [`Line::GoesOn`]: any other good line makes the
-/// broken one damage.
+/// A broken line is skipped only where a crash leaves one. That is at the end of the file and
+/// without an end of its own or, with `can_go_on`, before the line with which a later process
+/// continued. After a broken line `take` may therefore take nothing but [`Line::GoesOn`]: any other
+/// good line turns the broken one into damage.
 pub(crate) fn each_line(
     path: &Path,
     input: impl BufRead,
@@ -260,12 +260,12 @@ pub(crate) fn read_json_lines<T: DeserializeOwned>(path: &Path, resumes: Option<
     }
 }
 
-/// Returns whether the JSON reader's message says that the line is the beginning of a good one.
+/// Returns whether the JSON reader's message says that the line ended too early.
 fn is_too_short(message: &str) -> bool {
     message.starts_with("EOF while parsing")
 }
 
-/// Returns one JSON value, or what is wrong with it and at which column.
+/// Returns one JSON value, or a message that says what is wrong and in which column.
 pub(crate) fn parse_json<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(line).map_err(|error| error.to_string().replace("at line 1 column", "at column"))
 }

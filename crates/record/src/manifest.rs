@@ -1,6 +1,6 @@
-//! `manifest.json`, which says what was asked of which servers, on which machine, and in which
-//! order. It is written once, before anything runs. [`ServerInfo`] and [`ToolInfo`] hold what a
-//! server and dbdyno say about themselves.
+//! Defines `manifest.json`, which has the plan, the variants, the workloads, the machine and the
+//! order of the cells. It is written once, before anything runs. [`ServerInfo`] and [`ToolInfo`]
+//! have the facts that a server and dbdyno report about themselves.
 
 use std::collections::BTreeMap;
 
@@ -20,17 +20,17 @@ pub struct Manifest {
     pub run_id: String,
     /// When the run was started, RFC 3339, UTC.
     pub started: String,
-    /// The plan, with every option that it leaves to a default. A plan holds no secrets.
+    /// The plan, with every default filled in. A plan holds no secrets.
     pub plan: Plan,
     pub host: HostInfo,
-    /// What the client could reach on this host, where that was measured before the run (`dbdyno doctor
-    /// --client`).
+    /// The rates that the client could reach on this host, where they were measured before the run
+    /// (`dbdyno doctor --client`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_calibration: Option<ClientCalibration>,
     pub variants: Vec<VariantInfo>,
     pub workloads: Vec<WorkloadInfo>,
-    /// Every cell in the order in which it was to run. In what `Run::open` returns, the list also has
-    /// the blocks that were added while the run went on (`RunEvent::Look`).
+    /// Every cell in the order in which it was to run. In the manifest from `Run::open`, the list
+    /// also has the cells of blocks that were added while the run went on (`RunEvent::Look`).
     pub order: Vec<CellId>,
 }
 
@@ -63,8 +63,8 @@ pub struct HostInfo {
     /// Folder that holds the data directories while the run goes on, its filesystem and block device.
     pub data_filesystem: String,
     pub data_device: String,
-    /// What else can be read about the machine at the start of the run, as name and value: SMT,
-    /// governor, disk, time of an fsync, ...
+    /// Other properties of the machine at the start of the run, as name and value: SMT, governor,
+    /// disk, time of an fsync, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<(String, String)>,
     /// `None` where it was not measured, as for a calibration of the client.
@@ -72,7 +72,7 @@ pub struct HostInfo {
     pub calibration: Option<HostCalibration>,
 }
 
-/// What is compared: a server with a configuration.
+/// A variant, which is a server with a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantInfo {
     pub name: String,
@@ -93,7 +93,7 @@ pub struct VariantInfo {
     /// Whether the database works inside dbdyno.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub embedded: bool,
-    /// The variant's place in a factorial design, as level by factor: `{ "binlog": "on" }`.
+    /// The variant's levels in a factorial design, by factor: `{ "binlog": "on" }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub factors: BTreeMap<String, String>,
 }
@@ -103,9 +103,9 @@ pub struct VariantInfo {
 pub struct WorkloadInfo {
     /// The name with its set-up, where the plan has several. See [`workload_and_setup`].
     pub name: String,
-    /// Version of our implementation. Runs of different versions are not comparable.
+    /// Version of dbdyno's implementation. Runs of different versions are not comparable.
     pub version: u32,
-    /// What the workload follows, in words.
+    /// The benchmark that the workload follows, in words.
     pub follows: String,
     /// All options with their effective values.
     pub options: Map<String, Value>,
@@ -159,7 +159,8 @@ pub struct ServerInfo {
     /// For a server that is none of the products: the product whose protocol it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaks: Option<String>,
-    /// What such a server did not do when it was asked, with its own words.
+    /// The capabilities that such a server lacked when dbdyno probed it, each with the reason,
+    /// which is usually the server's message.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, String>,
     /// Version number, such as `10.11.19`.
@@ -168,8 +169,8 @@ pub struct ServerInfo {
     pub version_text: String,
     /// Default storage engine and its version, where there is one.
     pub engine: Option<String>,
-    /// The engine that the workload's tables ask for, where tables have one: `InnoDB`, `aria`, in the
-    /// plan's spelling.
+    /// The engine of the workload's tables, where tables have one, in the plan's spelling:
+    /// `InnoDB`, `aria`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables_engine: Option<String>,
     pub pid: Option<u32>,
@@ -187,8 +188,8 @@ pub struct ServerInfo {
     /// isolation, autocommit, character set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub session: BTreeMap<String, String>,
-    /// Where settings that are no defaults come from, as far as the server reports it: `configuration
-    /// file`, `CONFIG`, `EXPLICIT`.
+    /// The origin of settings that are not at their default, as far as the server reports it:
+    /// `configuration file`, `CONFIG`, `EXPLICIT`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
 }

@@ -1,11 +1,11 @@
-//! Says what operations and statements do, as far as figures depend on it. It also defines the
+//! Defines the classes of operations and statements, on which figures depend. It also defines the
 //! records of how a server executed them. One is the server's plan for a statement. The other is an
 //! execution of a named piece of work that is timed on its own, such as a query of minutes or a
 //! refresh function.
 
 use serde::{Deserialize, Serialize};
 
-/// What the operations of a kind do.
+/// The class of the operations of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationClass {
@@ -23,7 +23,7 @@ pub enum OperationClass {
     Other,
 }
 
-/// What a statement within an operation does.
+/// The class of a statement within an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementClass {
     /// It changes existing rows or inserts some. Outside a transaction it is a commit of its own, if it
@@ -33,7 +33,7 @@ pub enum StatementClass {
     Delete,
     /// It ends a transaction, which is one commit however many statements it has.
     Commit,
-    /// This is no statement. The connection was closed and opened again, as the plan asks.
+    /// This is no statement. The connection was closed and opened again, as the plan requires.
     Reconnect,
     /// It changes nothing.
     Other,
@@ -98,7 +98,7 @@ impl AnswerDigest {
     }
 }
 
-/// A server's own explanation of one statement. It is asked for when the step is over.
+/// A server's own explanation of one statement. dbdyno queries it when the step is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryPlan {
     /// Name of the statement within the step, such as `simple-range`.

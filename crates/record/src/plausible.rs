@@ -1,6 +1,6 @@
-//! Checks whether what a step's files say can be true: signs, order, lengths. A figure that cannot
-//! be true is damage. It is found before the figure is added up, or decides how much memory is
-//! reserved or how long a loop runs.
+//! Checks whether the figures in a step's files are possible, by their signs, order and size. An
+//! impossible figure is damage. The check finds it before the figure is added up, determines how
+//! much memory is reserved, or determines how long a loop runs.
 
 use crate::interval::figures;
 use crate::{HistogramSpan, Interval, StepEvent, StepSpec, WindowCut};
@@ -151,7 +151,7 @@ fn spec_fault(spec: &StepSpec) -> Result<(), String> {
     }
 }
 
-/// Returns the place and fault of the first event that does not agree with the others, or with
+/// Returns the index and fault of the first event that does not agree with the others, or with
 /// intervals that end at `intervals_end_us`.
 pub(crate) fn window_fault(events: &[StepEvent], intervals_end_us: u64) -> Option<(usize, String)> {
     let is_window = |event: &StepEvent| matches!(event, StepEvent::Window { .. });

@@ -1,5 +1,5 @@
-//! Reads a run directory, whether it is finished or cut off at any byte: the run, its cells, and the
-//! folder of each step as far as it can be read.
+//! Reads a run directory, whether it is finished or cut off at any byte: the run, its cells, and
+//! the readable part of each step's folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, ErrorKind};
@@ -29,8 +29,8 @@ pub struct Run {
     /// Whether a process was writing the run when it was read. A cell without an end is then under way,
     /// and others are still to come.
     pub is_going_on: bool,
-    /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong to
-    /// no cell, damaged cell events. Damage of a step is in `StepRecord::damaged`.
+    /// Irregularities of the directory, in sentences: lines cut off by a crash, folders that belong
+    /// to no cell, damaged cell events. Damage of a step is in `StepRecord::damaged`.
     pub warnings: Vec<String>,
 }
 
@@ -167,7 +167,7 @@ pub fn has_not_begun(dir: &Path) -> bool {
     !has_manifest && is_empty(&dir.join(EVENTS)) && !is_written(dir)
 }
 
-/// Returns the last line of the run's events as it stands there, or `None` without one.
+/// Returns the last line of the run's events without parsing it, or `None` if there is no line.
 pub fn last_event(dir: &Path) -> Option<String> {
     let mut last = None;
     let file = layout::open_regular(&dir.join(EVENTS)).ok()??;
@@ -267,8 +267,8 @@ fn folders_in(dir: &Path, odd: &mut Vec<String>) -> Result<Vec<PathBuf>, Error> 
     Ok(below.filter(|path| is_own_folder(path, odd)).collect())
 }
 
-/// Returns whether there is a folder that is not reached by a link. What a link leads to is not the
-/// run's.
+/// Returns whether there is a folder that is not reached by a link. The target of a link is not
+/// part of the run.
 fn is_own_folder(path: &Path, odd: &mut Vec<String>) -> bool {
     let Ok(found) = path.symlink_metadata() else { return false };
     if found.is_symlink() {
@@ -286,7 +286,7 @@ struct CellFiles<'a> {
     events: Vec<CellEvent>,
     /// Names of the steps in the order of the record.
     steps: Vec<String>,
-    /// What is odd about the cell's events.
+    /// Irregularities in the cell's events.
     odd: Vec<String>,
 }
 
@@ -311,29 +311,31 @@ const BUFFER_BYTES: usize = 256 << 10;
 pub struct StepRecord {
     /// The folder's name: `l.i0`, `qr100`, ...
     pub name: String,
-    /// What the step was meant to be, from its first event. It has only the name when that event is
-    /// lost. The step is then `damaged`, or was killed before that event.
+    /// The step's description from its first event. It has only the name when that event is lost.
+    /// The step is then `damaged`, or was killed before that event.
     pub spec: StepSpec,
     pub events: Vec<StepEvent>,
     pub intervals: Vec<Interval>,
     pub histograms: Vec<HistogramSpan>,
     pub counters: BTreeMap<String, CounterSeries>,
-    /// Whether the files were compared with the checksums that were written when the step had ended.
-    /// Steps that did not end have none, nor have those of versions of dbdyno that wrote none.
+    /// Whether the files were compared with the checksums that were written when the step had
+    /// ended. Steps that did not end have no checksums, and neither do steps from versions of
+    /// dbdyno that wrote none.
     pub has_checksums: bool,
-    /// Which files cannot be trusted and why. The other fields hold what was read before the damage.
+    /// The damaged files and their faults. The other fields hold the data that were read before the
+    /// damage.
     pub damaged: Option<String>,
 }
 
 impl StepRecord {
-    /// Reads the folder of one step. What cannot be read is reported in `damaged`.
+    /// Reads the folder of one step. Unreadable parts are reported in `damaged`.
     pub fn open(dir: &Path) -> Self {
         let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         read_step(dir, &name, &mut Vec::new())
     }
 
-    /// Returns the common window `(from_us, to_us)` since the barrier, or `None` when the step did not
-    /// come so far.
+    /// Returns the common window `(from_us, to_us)` since the barrier, or `None` when the step did
+    /// not get that far.
     pub fn window(&self) -> Option<(u64, u64)> {
         self.events.iter().rev().find_map(|event| match event {
             StepEvent::Window { from_us, to_us } => Some((*from_us, *to_us)),
@@ -381,8 +383,8 @@ fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
     let mut so_far = Events::default();
     let mut events = files.read(EVENTS, |line| so_far.take(parse_json(line)?).map(Some));
     if let Some((place, message)) = plausible::window_fault(&events, plausible::end_us(&intervals)) {
-        // A step that was killed may have lost the intervals of its last second. For a step that is
-        // damaged already, enough is reported.
+        // A step that was killed may have lost the intervals of its last second. A step with other
+        // damage is already reported.
         if matches!(events.last(), Some(StepEvent::Ended { .. })) && files.damages.is_empty() {
             let damage = Error::Damaged { path: dir.join(EVENTS), line: place + 1, message };
             files.damages.push(damage.to_string());
@@ -410,7 +412,7 @@ fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
     StepRecord { name: name.into(), spec, events, intervals, histograms, counters, has_checksums, damaged }
 }
 
-/// The files of a step, and what was found while reading them.
+/// The files of a step, and the problems that were found while reading them.
 struct Files<'a> {
     dir: &'a Path,
     sums: Checksums,
@@ -446,8 +448,8 @@ impl Files<'_> {
         let mut input = BufReader::with_capacity(BUFFER_BYTES, Summed::new(file));
         let odd = each_line(&path, &mut input, false, |line, _| take(line).map(|()| Line::Good));
         self.warnings.extend(odd.cut_off);
-        // The message about a damaged line is more precise than the one that the whole file
-        // differs. The line also ends the reading, so there is no checksum to compare.
+        // The message about a damaged line is more precise than a message that the whole file
+        // differs. Reading also stops at that line, so there is no checksum to compare.
         let sum = odd.damage.is_none().then(|| input.into_inner().sum());
         let changed = self.sums.fault(self.dir, name, sum.as_ref());
         self.damages.extend(odd.damage.map(|damage| damage.to_string()).or(changed));

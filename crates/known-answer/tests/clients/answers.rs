@@ -1,4 +1,4 @@
-//! Answers: their size, in all forms, and thousands of them.
+//! Tests answers of every form and size, and thousands of answers over many connections.
 
 use dbdyno_db::{Answer, AnySession, DatabaseServer, Param, Session};
 use dbdyno_known_answer::{Listen, Protocol, Script, Server, Threads};

@@ -1,4 +1,4 @@
-//! Programmed faults, and how the drivers class them.
+//! Tests programmed faults, and the error classes that the drivers give them.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use dbdyno_known_answer::{Protocol, Script};
 
 use crate::support::{BOTH, Running, expect_class};
 
-/// Large enough that each half of an answer takes more than one packet of the network.
+/// Large enough that each half of an answer takes more than one network packet.
 const SIZE: (u32, u16, u32) = (100, 1, 1000);
 
 fn script() -> Script {

@@ -1,4 +1,4 @@
-//! dbdyno's own drivers as clients of the known-answer server: both protocols, over the wire.
+//! Tests dbdyno's own drivers as clients of the known-answer server, over both wire protocols.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

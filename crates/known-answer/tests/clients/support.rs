@@ -1,4 +1,4 @@
-//! What the tests share: a server on a socket of its own, and sessions to it.
+//! Functions that the tests share. They start a server on its own socket and open sessions to it.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 /// Both protocols.
 pub(crate) const BOTH: [Protocol; 2] = [Protocol::Mysql, Protocol::Postgres];
 
-/// How often a test may find that its machine was held up.
+/// Number of times that a test may run when other load on the machine spoils its timing.
 const ATTEMPTS: usize = 8;
 
-/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an
-/// attempt says what was spoilt. What the server does wrong spoils all of them.
+/// Repeats `attempt` until it succeeds, because other load on the machine can spoil its timing. A
+/// fault of the server would spoil every attempt. The error of an attempt says what was seen.
 pub(crate) async fn once_undisturbed(attempt: impl AsyncFn() -> Result<(), String>) {
     let mut spoilt = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -25,7 +25,8 @@ pub(crate) async fn once_undisturbed(attempt: impl AsyncFn() -> Result<(), Strin
     panic!("no attempt went well: {spoilt:#?}");
 }
 
-/// How an attempt went: well if `condition` holds.
+/// Returns the result of an attempt. It is an error with the text of `seen` unless `condition`
+/// holds.
 pub(crate) fn went(condition: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
     if condition { Ok(()) } else { Err(format!("{seen:?}")) }
 }
@@ -62,8 +63,8 @@ impl Running {
         self.handle.stats()
     }
 
-    /// Waits until the statistics are as wanted: a client may have its answer before the server has
-    /// noted that.
+    /// Waits until the statistics are as wanted, because a client may have its answer before the
+    /// server has counted it.
     pub(crate) async fn settled(&self, wanted: impl Fn(&Stats) -> bool) -> Stats {
         for _ in 0..2000 {
             if wanted(&self.stats()) {
@@ -81,7 +82,7 @@ impl Running {
     }
 }
 
-/// How the drivers reach a server at `address`.
+/// Returns the address by which the drivers reach a server, and the server's capabilities.
 pub(crate) fn database_address(protocol: Protocol, address: &Listen) -> (DatabaseAddress, Capabilities) {
     match (protocol, address) {
         (Protocol::Mysql, Listen::Unix(path)) => mysql_address(mysql::Options::socket(path, "any")),

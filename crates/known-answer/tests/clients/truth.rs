@@ -1,6 +1,6 @@
-//! What is programmed is what happens: delays, burns and freezes, as the client and as the server
-//! see them. The bounds are wide, because tests share their machine; how exact the server is on an
-//! idle one is measured, not tested.
+//! Tests that delays, burns and freezes last as long as programmed, both by the client's clock and
+//! in the server's statistics. The bounds are wide, because other tests run on the same machine.
+//! How exact the server is on an idle machine is measured, not tested.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use dbdyno_known_answer::{Protocol, Script};
 
 use crate::support::{BOTH, Running, once_undisturbed, went};
 
-/// Times of `count` statements, one after the other.
+/// Sends `count` statements, one after the other, and returns their times.
 async fn times(session: &mut AnySession, count: usize) -> Vec<Duration> {
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
@@ -31,8 +31,8 @@ async fn every_answer_takes_at_least_its_own_delay_and_most_take_little_more() {
     }
 }
 
-/// 150 statements with a programmed delay: none is early, and half of them are late by less than 2
-/// ms.
+/// Sends 150 statements with a programmed delay. No answer may be early, and half of the answers
+/// must be late by less than 2 ms.
 async fn delayed(protocol: Protocol, delay: &str) -> Result<(), String> {
     let script = Script { delay: delay.parse().unwrap(), seed: 3, ..Script::default() };
     let server = Running::start(protocol, script.clone());
@@ -76,7 +76,7 @@ async fn answers_side_by_side() -> Result<(), String> {
     assert_eq!(tasks.len(), CONNECTIONS);
     let taken = begin.elapsed();
     assert!(taken >= Duration::from_millis(100), "{taken:?}");
-    // One after the other it would be 4 s.
+    // One after the other, the answers would take 4 s.
     went(taken < Duration::from_millis(3000), taken)
 }
 
@@ -100,8 +100,8 @@ async fn a_burn_is_cpu_time_of_the_process() {
             let burnt = server.settled(|stats| stats.actual.count() == 200).await.burnt;
             assert!(wanted <= burnt && burnt <= used, "{wanted:?} wanted, {burnt:?} burnt, {used:?} used");
             assert!(times.iter().all(|time| *time >= Duration::from_micros(500)));
-            // Where a CPU's clock goes on while a hypervisor has taken it, a burn that meets that
-            // is too long.
+            // On some virtual machines the thread's CPU clock goes on while the hypervisor has
+            // taken the CPU away. A burn that is interrupted in this way is too long.
             went(burnt < wanted * 2, burnt)
         })
         .await;
@@ -109,7 +109,7 @@ async fn a_burn_is_cpu_time_of_the_process() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn text_costs_nothing_where_executions_alone_are_programmed() {
+async fn text_queries_cost_nothing_when_only_executions_are_programmed() {
     for protocol in BOTH {
         once_undisturbed(async || {
             let script = Script {
@@ -131,7 +131,8 @@ async fn text_costs_nothing_where_executions_alone_are_programmed() {
             assert_eq!((stats.requests.queries, stats.requests.executions), (50, 3));
             assert_eq!((stats.actual.count(), stats.faults.disconnects), (2, 1));
             assert!(stats.actual.mean() >= Duration::from_millis(3), "{stats:?}");
-            // Three by 1 ms; with the others it would be 53 ms.
+            // The three executions burn 1 ms each. If the 50 text queries also did, the sum would
+            // be 53 ms.
             went(stats.burnt < Duration::from_millis(20), stats.burnt)
         })
         .await;
@@ -139,14 +140,14 @@ async fn text_costs_nothing_where_executions_alone_are_programmed() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_long_burn_does_not_hold_up_the_answers_of_others() {
+async fn a_long_burn_does_not_delay_answers_on_other_connections() {
     once_undisturbed(answers_during_a_burn).await;
 }
 
 async fn answers_during_a_burn() -> Result<(), String> {
     let script = Script { burn: Duration::from_millis(600), ..Script::default() };
     let server = Running::start(Protocol::Mysql, script);
-    // Numbers 0 and 2 share a thread.
+    // Connections 0 and 2 share a thread.
     let (mut burning, _other, mut pinging) =
         (server.connect().await, server.connect().await, server.connect().await);
     let local = tokio::task::LocalSet::new();
@@ -170,12 +171,13 @@ async fn answers_during_a_burn() -> Result<(), String> {
     local.await;
     let (burnt, answered) = (burnt.await.unwrap(), answered.await.unwrap());
     assert!(burnt >= Duration::from_millis(600), "{burnt:?}");
-    // One that was asked for before the burn began may be answered before it, and one as it ends.
+    // Even if the burn blocked the thread, one answer could come before the burn begins, and one as
+    // it ends.
     went(answered > 2, answered)
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_freeze_holds_up_what_it_meets_for_its_whole_length() {
+async fn a_freeze_delays_statements_for_its_whole_length() {
     for protocol in BOTH {
         once_undisturbed(async || frozen(protocol).await).await;
     }
@@ -194,8 +196,8 @@ async fn frozen(protocol: Protocol) -> Result<(), String> {
         session.query(b"SELECT 1").await.unwrap();
         times.push((asked, begin.elapsed()));
     }
-    // Time counts from when the server reads the first statement: after that was asked, before it
-    // was answered.
+    // The server's clock starts when it reads the first statement. That is after the statement was
+    // sent and before it was answered.
     let (_, counts_by) = times[0];
     for number in 0..6 {
         let start = Duration::from_millis(100 + 250 * number);
@@ -204,14 +206,14 @@ async fn frozen(protocol: Protocol) -> Result<(), String> {
         };
         assert_eq!(times.iter().find(|times| within(times)), None, "the freeze at {start:?}");
     }
-    // And 100 ms between them that are none: some 40 statements each, fewer when the machine is
-    // held up. One that is on its way when a freeze begins meets all of it.
+    // In the 100 ms between two freezes there is time for about 40 statements, or fewer on a busy
+    // machine. A statement that is on its way when a freeze begins waits for all of it.
     let max = server.stop().actual.max();
     went(times.len() > 60 && max >= length, (times.len(), max))
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_freeze_holds_up_logins_and_prepares_too() {
+async fn a_freeze_delays_logins_and_prepares_too() {
     for protocol in BOTH {
         let script = Script { freeze: Some("300ms at 0s".parse().unwrap()), ..Script::default() };
         let server = Running::start(protocol, script);

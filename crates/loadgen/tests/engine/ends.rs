@@ -1,4 +1,4 @@
-//! Every step ends, and each connection with it, or before.
+//! Tests that every step ends, and that each connection is closed no later than its step allows.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ fn hangs() -> Script {
     Arc::new(|_| Act::Hang)
 }
 
-/// When the first connection was closed, and when the step ended.
+/// Returns when the first connection was closed, and when the step ended.
 fn closed_and_ended(rule: WindowRule, limits: [(Limit, u64); 2]) -> (Instant, Instant) {
     let tasks = (1..).zip(limits).map(|(client, (limit, answer_ms))| {
         (task(client, 0, Arrivals::Closed, limit), answers(Duration::from_millis(answer_ms)))

@@ -1,5 +1,5 @@
-//! What breaks or takes long besides the answers: our own code, a thread, a connection that is slow
-//! to close, an observer.
+//! Tests faults and delays that are not in the answers: code that panics, a thread that cannot run,
+//! a connection that is slow to close, and an observer that hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ fn a_connection_that_panics_fails_the_step_and_does_not_hang_it() {
 
 #[test]
 fn a_thread_that_cannot_run_on_its_cpus_fails_the_step_and_says_so() {
-    // No kernel is built for as many.
+    // No kernel is built for so many CPUs.
     for cpu in [8_191, 1_000_000] {
         let threads = Threads { cpus: Some(vec![cpu]), ..Threads::default() };
         let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(1)), answers(Duration::ZERO))];
@@ -53,7 +53,7 @@ fn a_connection_that_is_slow_to_close_does_not_fail_a_step_that_was_done_in_time
 
 #[test]
 fn statements_of_attempts_that_failed_are_counted_too() {
-    // The third attempt is answered; every fourth operation is refused.
+    // Every fourth operation is refused. All others are answered at the third attempt.
     let script: Script =
         Arc::new(|number| Act::Fail(if number % 4 == 3 { ErrorClass::Refused } else { ErrorClass::Retry }));
     let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(12)), script)];
@@ -68,13 +68,14 @@ fn statements_of_attempts_that_failed_are_counted_too() {
 
 const LOOKING: Duration = Duration::from_secs(3_600);
 
-/// Looks at the end of the window for longer than anybody waits.
-fn looking_for_ever() -> Options {
+/// Returns options with an observer that samples the end of the window for longer than any test
+/// waits.
+fn with_observer_that_never_ends() -> Options {
     Options { looking: LOOKING, ..Options::default() }
 }
 
 #[test]
-fn connections_stay_open_until_the_end_of_the_window_has_been_looked_at() {
+fn connections_stay_open_until_the_end_of_the_window_has_been_sampled() {
     let looking = Duration::from_millis(1_500);
     let time = Duration::from_millis(200);
     let tasks = (1..=3)
@@ -90,21 +91,21 @@ fn connections_stay_open_until_the_end_of_the_window_has_been_looked_at() {
     let closed = closed.lock().unwrap();
     assert_eq!(closed.len(), 3);
     assert!(closed.iter().all(|at| *at - began >= time + looking), "{began:?}, {closed:?}");
-    // The step is over when its last answer is there, not when its connections are closed.
+    // The step ends with its last answer, not when its connections are closed.
     let ended = *barrier.get().expect("the clock started") + Duration::from_micros(end.at_us);
     assert!(closed.iter().all(|at| ended < *at) && record.window().is_some(), "{end:?}");
 }
 
 #[test]
 fn the_stop_of_a_step_does_not_wait_for_an_observer() {
-    let options = looking_for_ever();
+    let options = with_observer_that_never_ends();
     let (cancel, window_ended) = (Arc::clone(&options.cancel), Arc::clone(&options.window_ended));
     let began = Instant::now();
     let stop = std::thread::spawn(move || {
         while !window_ended.load(Ordering::Acquire) && began.elapsed() < Duration::from_secs(15) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // A caller that does not wait for the observer has ended the step by then.
+        // If the engine did not wait for the observer, the step would have ended by then.
         std::thread::sleep(Duration::from_millis(200));
         let stopped = Instant::now();
         cancel.store(true, Ordering::Relaxed);
@@ -124,7 +125,7 @@ fn a_step_that_fails_does_not_wait_for_an_observer() {
     let fails: Script = Arc::new(|_| Act::Fail(ErrorClass::Fatal));
     let began = Instant::now();
     let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(3)), fails)];
-    let (end, record) = run_step(&spec(1, &["insert"]), tasks, looking_for_ever());
+    let (end, record) = run_step(&spec(1, &["insert"]), tasks, with_observer_that_never_ends());
     assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
     assert!(began.elapsed() < LOOKING, "{:?}", began.elapsed());
 }

@@ -1,4 +1,4 @@
-//! The engine against a known truth: what it counts and times is what the pretended database did.
+//! Tests that the engine's counts and times agree with the known behaviour of a fake database.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::support::{
     spec, sum, task, went,
 };
 
-/// `script`, and when it was asked for something.
+/// Returns `script` and a list, to which each call of the script adds its time.
 fn noting(script: Script) -> (Script, Arc<Mutex<Vec<Instant>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
@@ -23,8 +23,8 @@ fn noting(script: Script) -> (Script, Arc<Mutex<Vec<Instant>>>) {
     (Arc::new(noting), asked)
 }
 
-/// The same of times as [`percentile`] of histograms.
-fn ninth_tenth_us(mut times: Vec<Duration>) -> u64 {
+/// Returns the 90th percentile of `times` in microseconds, to compare with [`percentile`].
+fn percentile_90_us(mut times: Vec<Duration>) -> u64 {
     times.sort();
     u64::try_from(times[times.len() * 9 / 10 - 1].as_micros()).expect("a short time")
 }
@@ -32,8 +32,8 @@ fn ninth_tenth_us(mut times: Vec<Duration>) -> u64 {
 #[test]
 fn a_stall_shows_in_response_time_and_not_in_service_time() {
     for wait in WAITS {
-        // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer
-        // late.
+        // For 3 s, 100 operations per second are due. Operation 100 takes 1 s, so the 100
+        // operations that are due meanwhile are answered late.
         let script: Script = Arc::new(|number| {
             Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
         });
@@ -44,31 +44,31 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
         let (end, record) = run_step(&spec(1, &["query"]), tasks, options);
         assert_eq!(end.outcome, Outcome::Completed);
         assert_eq!(sum(&record, "query", |interval| interval.done), 300);
-        // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is
-        // about 0.7 s, more when the machine holds them up further. Unseen, the stall would leave
-        // it below 1 ms.
+        // A third of all operations waited, for times evenly spread from 0 to 1 s. The 90th
+        // percentile is therefore about 0.7 s, or more on a busy machine. If the engine missed the
+        // stall, the percentile would be below 1 ms.
         let late = percentile(&record, "response", 0.9);
         assert!(late >= 550_000, "{late} µs");
-        // However long that was, each was answered after it was asked for and before the next one
-        // was.
+        // On a busy machine too, each operation was answered after its own call of the script and
+        // before the next call.
         let barrier = *barrier.get().expect("the clock started");
         let asked = asked.lock().expect("no panic");
         let ended = barrier + Duration::from_micros(end.at_us + 1);
         let since_due = |times: &mut dyn Iterator<Item = Instant>| -> Vec<Duration> {
             times.zip(0..).map(|(time, number)| time - barrier - Duration::from_millis(10) * number).collect()
         };
-        let least = ninth_tenth_us(since_due(&mut asked.iter().copied()));
-        let most = ninth_tenth_us(since_due(&mut asked[1..].iter().copied().chain([ended])));
+        let least = percentile_90_us(since_due(&mut asked.iter().copied()));
+        let most = percentile_90_us(since_due(&mut asked[1..].iter().copied().chain([ended])));
         let between = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(late * 100 >= least * 99 && late * 99 <= most * 100, "{late} µs, not {least} to {most} µs");
-        let (service, between) = (percentile(&record, "service", 0.9), ninth_tenth_us(between));
+        let (service, between) = (percentile(&record, "service", 0.9), percentile_90_us(between));
         assert!(service * 99 <= between * 100, "{service} µs of service, asked every {between} µs");
         assert!(record.intervals.iter().any(|interval| interval.backlog > 80), "the backlog was seen");
     }
 }
 
 #[test]
-fn a_closed_loop_does_not_see_what_it_did_not_send() {
+fn a_closed_loop_hides_a_stall_from_its_percentiles() {
     let script: Script = Arc::new(|number| {
         Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
     });
@@ -101,26 +101,26 @@ fn an_even_schedule_keeps_its_rate_and_its_window() {
             assert_eq!(done + last.backlog + last.in_flight, 500, "{last:?}");
         }
         assert_eq!(sum(&record, "insert", |interval| interval.done), 2000);
-        // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals, and are sent
-        // when they are due.
+        // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals, and they are
+        // sent when they are due.
         let half_us = percentile(&record, "response", 0.5);
         went(to < 3_000_000 && half_us < 10_000, (to, half_us))
     });
 }
 
 #[test]
-fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
+fn the_window_ends_with_the_first_client_and_the_rest_is_recorded_separately() {
     let tasks = vec![
         (task(1, 0, Arrivals::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
         (task(2, 0, Arrivals::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
     ];
-    // On one thread the machine holds up both: that lengthens one operation of each, and never one
-    // task alone.
+    // Both tasks are on one thread, so a delay by the machine lengthens one operation of each, and
+    // never one task alone.
     let threads = Threads { count: Some(1), ..Threads::default() };
     let (end, record) = run_step(&spec(2, &["insert"]), tasks, Options { threads, ..Options::default() });
     let (_, to) = record.window().expect("a window");
     assert!(end.at_us > 1_400_000, "{}", end.at_us);
-    // A third of the step, more of it when the machine holds up both.
+    // The window is a third of the step, or more when the machine delays both tasks.
     assert!(to >= 450_000 && to * 5 < end.at_us * 4, "{to} of {}", end.at_us);
     let of = |client| {
         let inside =
@@ -143,7 +143,7 @@ fn queries_go_on_until_their_clients_writer_is_done() {
         assert_eq!(end.outcome, Outcome::Completed);
         assert!(end.tasks.iter().all(|task| task.complete), "{:?}", end.tasks);
         let queries = sum(&record, "query", |interval| interval.done);
-        // Each takes 1 ms at least.
+        // Each query takes at least 1 ms.
         assert!(queries >= 10 && queries * 1000 <= end.at_us, "{queries} in {} µs", end.at_us);
         assert!(record.events.iter().any(|event| matches!(
             event,
@@ -197,14 +197,14 @@ fn retries_are_counted_and_the_operation_succeeds_once() {
 const REFUSED_TOO_OFTEN: &str = "operation 0 was refused 1000 times with a request to try again, at last: the pretended answer is \
                                  no (42); use fewer connections, or look for locks that others hold";
 
-/// One task whose first operation is asked `times` times to be made ready again.
+/// Runs one task whose first operation must be made ready again `times` times.
 fn not_ready(times: u32) -> (StepEnd, StepRecord) {
     let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(10)), answers(Duration::ZERO))];
     run_step(&spec(1, &["insert"]), tasks, Options { not_ready: times, ..Options::default() })
 }
 
 #[test]
-fn what_is_asked_to_try_again_before_it_is_sent_is_made_ready_again() {
+fn an_operation_that_gets_a_retry_before_it_is_sent_is_made_ready_again() {
     let (end, record) = not_ready(2);
     assert_eq!((end.outcome, end.message), (Outcome::Completed, None));
     assert_eq!((end.tasks[0].retries, end.tasks[0].done), (2, 10));
@@ -213,13 +213,13 @@ fn what_is_asked_to_try_again_before_it_is_sent_is_made_ready_again() {
 }
 
 #[test]
-fn what_is_never_made_ready_fails_the_step() {
+fn an_operation_that_is_never_made_ready_fails_the_step() {
     let (end, _) = not_ready(u32::MAX);
     assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Failed, Some(REFUSED_TOO_OFTEN)));
 }
 
 #[test]
-fn what_is_never_taken_fails_the_step_and_tells_the_last_refusal() {
+fn an_operation_that_gets_only_retries_fails_the_step_with_the_last_refusal() {
     let tasks =
         vec![(task(1, 0, Arrivals::Closed, Limit::Operations(10)), Arc::new(|_| Act::Busy) as Script)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
@@ -301,7 +301,7 @@ fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
         let (end, record) = run_step(&spec(1, &["insert"]), tasks, cap);
         assert_eq!(end.outcome, Outcome::Failed);
         assert!(end.message.expect("a reason").contains("time cap"));
-        // A task that is held up until the cap asks for nothing.
+        // A task that the machine delays until the time cap sends nothing.
         let asked = asked.lock().expect("no panic").len();
         assert_eq!(record.intervals.last().expect("an interval").in_flight, asked as u64);
         went(asked == 1, asked)
@@ -320,7 +320,7 @@ fn a_connection_that_hangs_while_it_opens_does_not_keep_a_cancelled_step_forever
 }
 
 #[test]
-fn what_a_capped_schedule_never_sent_is_dropped() {
+fn operations_that_a_capped_schedule_never_sent_are_dropped() {
     let tasks = vec![(task(1, 0, even(100), Limit::Operations(1000)), answers(Duration::from_millis(50)))];
     let (end, record) = run_step(
         &spec(1, &["insert"]),
@@ -329,7 +329,8 @@ fn what_a_capped_schedule_never_sent_is_dropped() {
     );
     assert_eq!(end.outcome, Outcome::Failed);
     let dropped = sum(&record, "insert", |interval| interval.dropped);
-    // 100 were due and 20 can be done by then. Held up, the end comes later, and more were due.
+    // At the time cap 100 operations were due, and 20 can be done by then. On a busy machine the
+    // step ends later, and more were due.
     let due = end.at_us / 10_000 + 1;
     assert!((60..=due).contains(&dropped), "{dropped} of {due}");
 }
@@ -342,8 +343,8 @@ fn bursts_follow_the_originals_rule() {
         let (_, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
         let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
         assert_eq!(done.iter().sum::<u64>(), 11);
-        // Round 0 alone, then k rounds at the start of each second; a burst that is held up is
-        // followed by the next at once.
+        // The first burst is round 0 alone. Each later one has k rounds and begins a second after
+        // the burst before it. A late burst is followed by the next one at once.
         went(done.starts_with(&[1, 5, 5]), done)
     });
 }

@@ -1,5 +1,5 @@
-//! Tasks on several hosts, each a thread of this test whose commands and messages go through JSON,
-//! as over a network.
+//! Tests steps on several hosts. Each host is a thread of the test, and its commands and messages
+//! go through JSON, as over a network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -16,17 +16,17 @@ use proptest::prelude::*;
 
 use crate::support::{Act, Options, Script, answers, run_step, spec, sum, task};
 
-/// What is wrong with a host.
+/// The condition of a simulated host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostCondition {
     Sound,
-    /// The start comes this long after it was sent.
+    /// The start command arrives this long after it was sent.
     Late(Duration),
-    /// It says nothing more after this time.
+    /// The host sends nothing after this time.
     Lost(Duration),
 }
 
-/// Runs the tasks on as many hosts.
+/// Runs the tasks on simulated hosts in these conditions.
 pub(crate) fn on_hosts<'a, L: ConnectionTask + 'static, F: FnOnce() -> L + Clone + Send + 'static>(
     hosts: &[HostCondition],
     step: &(dyn Fn() -> Step<'a> + Sync),
@@ -103,7 +103,8 @@ fn counted(clients: u32) -> StepSpec {
     StepSpec { window: WindowRule::LastEnded, ..spec(clients, &["query"]) }
 }
 
-/// The intervals of each client follow each other from the start to one end.
+/// Checks that the intervals of each client have no gap, and that those of all clients end
+/// together.
 fn assert_whole(record: &StepRecord) {
     let mut by_client: BTreeMap<u32, Vec<&Interval>> = BTreeMap::new();
     for interval in &record.intervals {
@@ -150,7 +151,7 @@ fn connections_on_three_hosts_do_what_they_do_on_one() {
 }
 
 #[test]
-fn a_window_of_time_is_one_for_all_hosts() {
+fn a_timed_window_is_the_same_on_all_hosts() {
     let task = |connection: u32| {
         let limit = Limit::Time(Duration::from_millis(1300));
         (task(1 + connection / 3, 0, Arrivals::Closed, limit), answers(Duration::from_millis(7)))
@@ -162,7 +163,7 @@ fn a_window_of_time_is_one_for_all_hosts() {
 }
 
 #[test]
-fn more_hosts_than_connections_are_no_fault() {
+fn more_hosts_than_connections_are_allowed() {
     let task = (task(1, 0, Arrivals::Closed, Limit::Operations(3)), answers(Duration::ZERO));
     let (end, record) = run_step(&counted(1), vec![task], sound(3));
     assert_eq!(end.outcome, Outcome::Completed);
@@ -199,7 +200,7 @@ proptest! {
     }
 }
 
-/// A step of two seconds on two hosts, the second of which is like this.
+/// Runs a step of two seconds on two hosts, the second of which is in this condition.
 fn ended_with(condition: HostCondition, script: &Script) -> StepEnd {
     let limit = Limit::Time(Duration::from_secs(2));
     let tasks =
@@ -210,7 +211,7 @@ fn ended_with(condition: HostCondition, script: &Script) -> StepEnd {
 
 #[test]
 fn a_host_that_is_lost_ends_the_step_with_its_name() {
-    // Before the barrier, and after it.
+    // The host is lost before the barrier or after it.
     for after_ms in [0, 1200] {
         let condition = HostCondition::Lost(Duration::from_millis(after_ms));
         let end = ended_with(condition, &answers(Duration::from_millis(5)));
@@ -219,7 +220,7 @@ fn a_host_that_is_lost_ends_the_step_with_its_name() {
 }
 
 #[test]
-fn what_fails_on_one_host_ends_the_step_on_all() {
+fn a_failure_on_one_host_ends_the_step_on_all() {
     let script: Script = Arc::new(|number| match number {
         3 => Act::Fail(ErrorClass::Fatal),
         _ => Act::Answer(Duration::from_millis(5)),
@@ -230,8 +231,8 @@ fn what_fails_on_one_host_ends_the_step_on_all() {
 }
 
 #[test]
-fn a_host_that_the_start_comes_to_too_late_says_so() {
-    // `on_hosts` looks at what it says.
+fn a_host_that_gets_the_start_too_late_reports_it() {
+    // `on_hosts` checks the lateness that the host reports.
     let end = ended_with(HostCondition::Late(Duration::from_secs(1)), &answers(Duration::from_millis(5)));
     assert_eq!(end.outcome, Outcome::Completed);
 }

@@ -1,4 +1,4 @@
-//! The engine against a database of our own that does what it is asked.
+//! Tests of the load engine with a fake database that follows a script.
 
 mod ends;
 mod faults;

@@ -1,5 +1,4 @@
-//! Schedules: shared by many connections, Poisson, with a greatest backlog; think time and limits
-//! in time.
+//! Tests shared schedules, Poisson arrivals, backlog limits, think time and time limits.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -21,13 +20,14 @@ fn poisson(per_second: u64, seed: u64) -> ArrivalProcess {
     ArrivalProcess::poisson(per_second, Duration::from_secs(1), Draws::new(seed, 1, 1))
 }
 
-/// `connections` tasks of client 1 on one schedule.
+/// Returns `connections` tasks of client 1 that share one schedule.
 fn shared(schedule: Schedule, connections: usize, limit: Limit, script: &Script) -> Vec<(TaskSpec, Script)> {
     let arrivals = Arrivals::Shared(Arc::new(schedule));
     (0..connections).map(|_| (task(1, 0, arrivals.clone(), limit), Arc::clone(script))).collect()
 }
 
-/// A script that answers after `service`, and the numbers it was asked for.
+/// Returns a script that answers after `service`, and the list of operation numbers that it was
+/// called with.
 fn noting(service: Duration) -> (Script, Arc<Mutex<Vec<u64>>>) {
     let numbers = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&numbers);
@@ -71,8 +71,8 @@ proptest! {
 #[test]
 fn a_shared_schedule_is_kept_by_any_free_connection() {
     once_undisturbed(|| {
-        // Two connections can do 200 of the 300 a second that are due: a third is backlog, dropped
-        // in the end.
+        // Two connections can do 200 of the 300 operations that are due per second. The others wait
+        // in the backlog and are dropped at the end.
         let tasks = shared(
             Schedule::new(constant(300)),
             2,
@@ -93,14 +93,14 @@ fn a_shared_schedule_is_kept_by_any_free_connection() {
                 if process == "constant" && *operations_per_second == 300.0
         )));
         assert!(done < 340, "{done}");
-        // More than one connection can, of which each answer takes 9 ms.
+        // One connection alone cannot do more than this, because each answer takes 9 ms.
         went(done > 1500 / 9, done)
     });
 }
 
 #[test]
 fn one_slow_connection_holds_up_only_what_it_has_taken() {
-    // Operation 100 hangs for a second; the other connections keep the schedule.
+    // Operation 100 takes a second, and the other connections keep to the schedule.
     let script: Script = Arc::new(|number| {
         Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
     });
@@ -109,15 +109,15 @@ fn one_slow_connection_holds_up_only_what_it_has_taken() {
         let (_, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(sum(&record, "query", |interval| interval.done), 400);
         assert!(percentile(&record, "response", 1.0) >= 1_000_000);
-        // Held up by it, every other operation would wait, half of them for more than 0.5 s, and
-        // 100 be behind at the end of the first second.
+        // If all connections waited for it, half of all operations would be late, half of those by
+        // more than 0.5 s. The backlog would be 100 at the end of the first second.
         let (late_us, backlog) = (percentile(&record, "response", 0.75), highest_backlog(&record));
         went(late_us < 300_000 && backlog < 90, (late_us, backlog))
     });
 }
 
 #[test]
-fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
+fn a_backlog_limit_drops_the_oldest_operations_and_counts_them() {
     once_undisturbed(|| {
         let schedule = Schedule::with_max_backlog(constant(1000), 10);
         let (script, numbers) = noting(Duration::from_millis(20));
@@ -130,7 +130,8 @@ fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
         let (due, done) = (sum(&record, "query", |i| i.due), sum(&record, "query", |i| i.done));
         assert_eq!((due, done), (1000, sent.len() as u64));
         assert_eq!(sum(&record, "query", |interval| interval.dropped), 1000 - done);
-        // Ten waited, one was being sent and took 20 ms.
+        // At most ten later operations are waiting when an operation is sent, and these arrive
+        // within 10 ms. The answer takes 20 ms.
         let late_us = percentile(&record, "response", 0.9);
         went(late_us < 80_000, late_us)
     });
@@ -148,13 +149,13 @@ fn poisson_connections_send_as_many_as_were_due() {
         assert_eq!(sum(&record, "query", |interval| interval.due), due as u64);
         let dropped = sum(&record, "query", |interval| interval.dropped);
         assert_eq!(end.tasks[0].started + dropped, due as u64);
-        // What is due in the last moment may find the step's end before its turn.
+        // An operation that is due just before the step's end may not be sent in time.
         went(dropped <= due as u64 / 10, dropped)
     });
 }
 
 #[test]
-fn lag_is_recorded_of_operations_that_were_waited_for_and_not_of_late_ones() {
+fn lag_is_recorded_for_operations_that_were_waited_for_and_not_for_late_ones() {
     let lag = |record: &StepRecord| -> u64 {
         let spans = record.histograms.iter().filter(|span| span.clock == Clock::Lag);
         spans.map(|span| span.histogram().expect("readable").len()).sum()
@@ -170,14 +171,15 @@ fn lag_is_recorded_of_operations_that_were_waited_for_and_not_of_late_ones() {
 }
 
 #[test]
-fn thinking_is_no_part_of_any_time_but_of_the_rate() {
+fn think_time_lowers_the_rate_and_is_in_no_measured_time() {
     let think = ThinkTime::Fixed { time: Duration::from_millis(20), draws: Draws::new(1, 1, 1) };
     let limit = Limit::Time(Duration::from_secs(1));
     once_undisturbed(|| {
         let tasks = vec![(task(1, 0, Arrivals::Thinking(think), limit), answers(Duration::from_millis(5)))];
         let (end, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(end.outcome, Outcome::Completed);
-        // 25 ms and tokio's tick for each; without thinking there would be 160.
+        // Each operation takes 25 ms and a tick of tokio's timer. Without think time there would be
+        // 160 operations.
         let done = sum(&record, "query", |interval| interval.done);
         assert!(done <= 41, "{done}");
         let half_us = percentile(&record, "response", 0.5);

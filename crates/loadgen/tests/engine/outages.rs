@@ -1,4 +1,4 @@
-//! Connections that are lost and opened again, and storms of connections before the barrier.
+//! Tests connections that are lost and opened again, and connection storms before the barrier.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ fn reconnecting(give_up_after: Duration) -> Options {
     Options { connections, ..Options::default() }
 }
 
-/// Answers, but the first time that `number` comes the connection is lost, and opens after
-/// `refusals` failed attempts.
+/// Returns a script that answers, except that the connection is lost when operation `number` comes
+/// for the first time. It opens again after `refusals` failed attempts.
 fn breaks_at(number: u64, refusals: u32) -> Script {
     let broken = AtomicBool::new(false);
     Arc::new(move |current| {
@@ -58,7 +58,7 @@ fn a_lost_connection_is_opened_again_and_the_operation_on_its_way_has_failed() {
     assert_eq!((&task.failed_numbers, &task.unknown_numbers), (&vec![10], &vec![10]));
     assert_eq!(sum(&record, "insert", |interval| interval.failed), 1);
     assert_eq!(sum(&record, "insert", |interval| interval.errors.lost), 1);
-    // Pauses of 20, 40 and 80 ms, each shortened by up to a half.
+    // The pauses are 20, 40 and 80 ms, each shortened by up to a half.
     let (lost, back) = outage_events(&record);
     let [(down_us, 3)] = back[..] else { panic!("{back:?}") };
     assert_eq!(lost, 1);
@@ -73,8 +73,8 @@ fn a_schedule_goes_on_while_its_connection_is_lost() {
     let per = Duration::from_secs(1);
     let schedule = Schedule::new(ArrivalProcess::Constant { operations: 100, per, phase: Duration::ZERO });
     let arrivals = Arrivals::Shared(Arc::new(schedule));
-    // 30 failed attempts: 1.2 s at least, so that the end of a second lies in it whenever it
-    // begins.
+    // The 30 failed attempts take more than 1.1 s, so the outage includes the end of a second
+    // whenever it begins.
     let tasks = vec![(task(1, 0, arrivals, Limit::Operations(200)), breaks_at(20, 30))];
     let (end, record) = run_step(&spec(1, &["query"]), tasks, reconnecting(Duration::from_secs(10)));
     assert_went_on(&end);
@@ -117,7 +117,7 @@ fn a_connection_limited_in_time_ends_with_its_time_even_without_a_connection() {
         StepEvent::ConnectionLost { at_us, .. } => Some(*at_us),
         _ => None,
     });
-    // It was lost from then until the end, whenever the machine let either happen.
+    // The connection was lost from its `ConnectionLost` event until the end of the step.
     let expected_us = end.at_us - lost_us.expect("a lost connection");
     let down_us = sum(&record, "insert", |interval| interval.down_us);
     assert!(end.at_us >= 1_000_000, "{}", end.at_us);
@@ -146,8 +146,7 @@ fn logins_keep_the_rate_that_was_asked_for_and_each_is_timed() {
     assert_went_on(&end);
     let mut opened = opened.lock().expect("no panic").clone();
     opened.sort_by_key(|(_, at)| *at);
-    // Login n is due n × 10 ms after the storm has begun. None comes early, whatever became of
-    // those before it.
+    // Login n is due n × 10 ms after the storm has begun. No login is early, even after late ones.
     for (due, (_, at)) in (0..40_u32).zip(&opened) {
         assert!(*at - began >= Duration::from_millis(10) * due, "{:?} for {due}", *at - began);
     }
@@ -156,7 +155,7 @@ fn logins_keep_the_rate_that_was_asked_for_and_each_is_timed() {
         _ => None,
     });
     let storm_us = storm_us.expect("a barrier");
-    // The storm takes as long as that thread takes which is longest busy with it.
+    // The storm takes at least as long as the logins of any one thread.
     let mut of_thread: HashMap<_, Vec<Instant>> = HashMap::new();
     opened.iter().for_each(|(thread, at)| of_thread.entry(*thread).or_default().push(*at));
     let least = of_thread.values().map(|opened| opened[opened.len() - 1] - opened[0]).max();

@@ -1,5 +1,5 @@
-//! What a client that spins counts of itself; that it does what one that sleeps does is in the
-//! tests of what they do.
+//! Tests the polling time that a spinning client counts. Other tests check that it otherwise
+//! behaves like a sleeping client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,8 @@ use dbdyno_record::Outcome;
 
 use crate::support::{Act, Options, Script, WAITS, Wait, answers, even, run_step, spec, task};
 
-/// A step of one closed loop on a thread that spins: how it ended, how long it took with everything
-/// around it, and what the thread says that it polled in vain.
+/// Runs a step with one closed loop on a thread that spins. The result has the step's end, the time
+/// of the whole call, and the time that the thread counted for polls that found nothing.
 fn spun(operations: u64, script: Script, threads: Threads) -> (StepEnd, Duration, Duration) {
     let polled_ns = threads.polled_ns.clone().expect("it spins");
     let begin = Instant::now();
@@ -22,17 +22,17 @@ fn spun(operations: u64, script: Script, threads: Threads) -> (StepEnd, Duration
 }
 
 #[test]
-fn what_is_polled_in_vain_is_counted_and_no_longer_than_there_was_time() {
+fn empty_polls_are_counted_and_take_less_time_than_the_step() {
     let (end, took, polled) = spun(50, answers(Duration::from_millis(4)), Wait::Spinning.threads(1));
     assert!(Duration::ZERO < polled && polled < took, "{polled:?} of {took:?}, {end:?}");
 }
 
 #[test]
-fn added_work_takes_its_time_after_each_answer_and_is_no_polling() {
+fn added_work_takes_its_time_after_each_answer_and_does_not_count_as_polling() {
     const WORK: Duration = Duration::from_millis(3);
     let threads = Threads { added_work: WORK, ..Wait::Spinning.threads(1) };
     let (end, took, polled) = spun(40, answers(Duration::from_millis(1)), threads);
-    // 40 times 1 ms of waiting and 3 ms of work.
+    // Each of the 40 operations has 1 ms of waiting and 3 ms of work.
     assert!(Duration::from_micros(end.at_us) >= Duration::from_millis(160), "{end:?}");
     assert!(polled + 40 * WORK < took, "{polled:?} of {took:?}");
     let sleeping = Threads { added_work: WORK, ..Wait::Sleeping.threads(1) };

@@ -1,5 +1,5 @@
-//! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step
-//! over it leaves.
+//! A fake database that answers, stalls, fails, hangs and breaks on command, and functions that run
+//! a step on it and read the step's record.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,17 +16,17 @@ use dbdyno_record::{
     StepEvent, StepRecord, StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
 };
 
-/// A refusal to open a connection with this code never comes.
+/// A connection that fails to open with this code hangs instead.
 pub(crate) const HANGS: &str = "hangs";
 
-/// How often a test may find that its machine was held up.
+/// Number of times that a test may run when other load on the machine spoils its timing.
 const ATTEMPTS: usize = 8;
 
-/// Steps that spin take turns: each keeps a CPU from concurrent tests.
+/// Steps that spin take turns, because each one takes a CPU away from concurrent tests.
 static SPINNING: Mutex<()> = Mutex::new(());
 
-/// How load threads wait for answers: what is true must be so in both ways. Times that only a
-/// machine with a CPU to spare for the spinning thread can keep are not asked for here.
+/// How load threads wait for answers. A test that runs with both checks only results that do not
+/// depend on the way. It expects no times that need a spare CPU for the spinning thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
     Sleeping,
@@ -36,7 +36,7 @@ pub(crate) enum Wait {
 pub(crate) const WAITS: [Wait; 2] = [Wait::Sleeping, Wait::Spinning];
 
 impl Wait {
-    /// Of which the first one spins.
+    /// Returns settings for `count` threads. When spinning, only the first thread spins.
     pub(crate) fn threads(self, count: u32) -> Threads {
         let polled_ns = match self {
             Self::Sleeping => None,
@@ -50,14 +50,14 @@ impl Wait {
     }
 }
 
-/// What the pretended database does with operation `number`.
+/// Returns the fake database's reaction to the operation with this number.
 pub(crate) type Script = Arc<dyn Fn(u64) -> Act + Send + Sync>;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Answer(Duration),
     Fail(ErrorClass),
-    /// Asks to try again, however often it is tried.
+    /// Asks for a retry at every attempt.
     Busy,
     /// The connection is gone, and this many attempts to open it again fail.
     Break(u32),
@@ -71,14 +71,14 @@ struct Pretend {
     /// Attempts to open the connection that are still to fail.
     refusals: u32,
     attempts: u32,
-    /// How often an operation is still asked to be made ready again.
+    /// How many more times an operation must be made ready again.
     not_ready: u32,
     opened: Opened,
     closing: Duration,
     closed: Arc<Mutex<Vec<Instant>>>,
 }
 
-/// Which threads were asked to open a connection, and when.
+/// The thread and time of each attempt to open a connection.
 pub(crate) type Opened = Arc<Mutex<Vec<(ThreadId, Instant)>>>;
 
 impl ConnectionTask for Pretend {
@@ -125,7 +125,7 @@ impl ConnectionTask for Pretend {
         }
     }
 
-    /// Each attempt asks once, whatever becomes of it.
+    /// Each attempt counts as one statement, whether it succeeds or fails.
     fn statements(&self) -> &[StatementDone] {
         &[StatementDone { index: 0, name: "ask", took: None, rows: 1 }]
     }
@@ -201,7 +201,7 @@ fn manifest() -> Manifest {
     }
 }
 
-/// Looks at the end of the window for `takes`.
+/// An observer that takes this long to sample the end of the window.
 struct Looking {
     takes: Duration,
     since: Option<Instant>,
@@ -232,17 +232,17 @@ pub(crate) struct Options {
     pub(crate) opened: Opened,
     /// When the clock started.
     pub(crate) barrier: Arc<OnceLock<Instant>>,
-    /// The observer was informed that the common window has ended.
+    /// Whether the observer was informed that the common window has ended.
     pub(crate) window_ended: Arc<AtomicBool>,
     /// How long a connection takes to close.
     pub(crate) closing: Duration,
     /// When connections were asked to close.
     pub(crate) closed: Arc<Mutex<Vec<Instant>>>,
-    /// How long the end of the window is looked at.
+    /// How long the observer takes to sample the end of the window.
     pub(crate) looking: Duration,
-    /// How often the first operation of each task is asked to be made ready again.
+    /// How many times the first operation of each task must be made ready again.
     pub(crate) not_ready: u32,
-    /// The tasks are on these hosts; this one has them all if there are none.
+    /// The simulated hosts that share the tasks. Without any, the step runs on this host alone.
     pub(crate) hosts: Vec<HostCondition>,
 }
 
@@ -328,18 +328,19 @@ pub(crate) fn run_opened(
     (end, record)
 }
 
-/// due = done + failed + dropped + backlog + in flight, for each client and kind, at every cut.
+/// Checks that due = done + failed + dropped + backlog + in flight, for each client and kind, at
+/// every cut.
 fn assert_accounts_balance(record: &StepRecord) {
-    let mut books = std::collections::HashMap::new();
+    let mut totals = std::collections::HashMap::new();
     for interval in &record.intervals {
-        let (due, ended) = books.entry((interval.client, interval.kind.clone())).or_insert((0, 0));
+        let (due, ended) = totals.entry((interval.client, interval.kind.clone())).or_insert((0, 0));
         *due += interval.due;
         *ended += interval.done + interval.failed + interval.dropped;
         assert_eq!(*due, *ended + interval.backlog + interval.in_flight, "{interval:?}");
     }
 }
 
-/// No account goes across the end of the common window.
+/// Checks that no interval crosses the end of the common window.
 fn assert_cut_at_the_window(record: &StepRecord) {
     if let Some((_, to)) = record.window() {
         let across = |interval: &&Interval| interval.from_us < to && interval.to_us > to;
@@ -347,8 +348,8 @@ fn assert_cut_at_the_window(record: &StepRecord) {
     }
 }
 
-/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an
-/// attempt says what was spoilt. What the engine does wrong spoils all of them.
+/// Repeats `attempt` until it succeeds, because other load on the machine can spoil its timing. A
+/// fault of the engine would spoil every attempt. The error of an attempt says what was seen.
 pub(crate) fn once_undisturbed(mut attempt: impl FnMut() -> Result<(), String>) {
     let mut spoilt = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -360,7 +361,8 @@ pub(crate) fn once_undisturbed(mut attempt: impl FnMut() -> Result<(), String>) 
     panic!("no attempt went well: {spoilt:#?}");
 }
 
-/// How an attempt went: well if `condition` holds.
+/// Returns the result of an attempt. It is an error with the text of `seen` unless `condition`
+/// holds.
 pub(crate) fn went(condition: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
     if condition { Ok(()) } else { Err(format!("{seen:?}")) }
 }

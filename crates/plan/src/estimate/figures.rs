@@ -66,8 +66,8 @@ impl ServerFigures {
         Self { beyond_memory: ((times - 1.0) / 2.0).clamp(0.0, 1.0), ..self }
     }
 
-    /// Returns the bytes that data take on disk. A server at an address has no template here,
-    /// because someone else starts it.
+    /// Returns the bytes that data take on disk. A server at an address has no template on this
+    /// machine, because others start it.
     pub(super) fn size(&self) -> Size {
         let kind = if self.kind == ADDRESS { SERVER } else { self.kind };
         let size = FIGURES.size.get(kind).copied().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Forecasts how long a plan takes and how much disk it needs.
 //!
-//! A workload says how long its steps are and what work they do. The time of that work is a guess.
-//! It follows finished runs on this host, otherwise the shipped [`figures`].
+//! A workload defines how long its steps are and how much work they do. The time of that work is a
+//! guess. The guess is based on finished runs on this host, or otherwise on the shipped
+//! [`figures`].
 
 mod figures;
 mod past;
@@ -18,11 +19,12 @@ use crate::{Needs, Plan, StepOutline, WorkloadOptions};
 
 pub use crate::estimate::past::{MeasuredCell, PastCell};
 
-/// What a forecast knows of the machine, and of runs that have ended on it.
+/// The facts on which a forecast is based: about the machine, and about the runs that have ended on
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct Basis {
-    /// CPUs that servers may use where the plan names none. When it is not known, the forecast
-    /// takes `USUAL_CPUS`.
+    /// CPUs that servers may use where the plan names none. When the number is not known, the
+    /// forecast assumes `USUAL_CPUS`.
     pub cpus: Option<u32>,
     /// Memory of the machine, for servers without a limit.
     pub memory_bytes: Option<u64>,
@@ -32,7 +34,7 @@ pub struct Basis {
     pub past: Vec<PastCell>,
 }
 
-/// CPUs that a forecast assumes for a machine of which nothing is known.
+/// CPUs that a forecast assumes for a machine whose CPUs are not known.
 const USUAL_CPUS: u32 = 4;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -49,9 +51,9 @@ pub struct Estimate {
     /// starts.
     pub template_bytes: u64,
     /// The most disk of this machine in use at one time: the templates, the snapshots of loaded
-    /// data, and the largest data directory, or all of them with `host.keep_data`. The run
-    /// directory's records come on top, and they are small. The data of a server at an address lie
-    /// on its owner's disk and are not counted here.
+    /// data, and the largest data directory, or all of them with `host.keep_data` or `design =
+    /// "alternate"`. The run directory's records come on top, and they are small. The data of a
+    /// server at an address lie on its owner's disk and are not counted.
     pub peak_disk_bytes: u64,
     /// The most disk that one cell takes on a server that others run. It is `None` in a plan
     /// without addresses.
@@ -66,11 +68,11 @@ pub struct CellEstimate {
     pub steps: Vec<StepEstimate>,
     /// Sum over the steps.
     pub duration: Duration,
-    /// Names of the steps that only the variant's first block runs. These are the load where later
-    /// blocks begin on a snapshot.
+    /// Names of the steps that only the variant's first block runs. These are the load and the work
+    /// around it, where later blocks begin on a snapshot or in a server that stays up.
     pub once: Vec<String>,
-    /// Bytes of the cell's data directory at its largest. For a server at an address they lie on
-    /// its owner's disk.
+    /// Bytes of the cell's data directory at its largest. For a server at an address, this disk
+    /// space is on its owner's machine.
     pub disk_bytes: u64,
 }
 
@@ -173,9 +175,9 @@ fn cell(
     cell
 }
 
-/// Adds to a cell what the data mode and the cold steps of `options` cost, and notes what later
-/// blocks leave out. `loaded_bytes` is the size of a data directory after the load. `stays_up` says
-/// that one server serves all blocks.
+/// Adds the time and disk space of the data mode and of the cold steps in `options` to a cell, and
+/// notes the steps that later blocks leave out. `loaded_bytes` is the size of a data directory
+/// after the load. `stays_up` says that one server serves all blocks.
 fn by_data_mode(
     cell: &mut CellEstimate,
     options: &dyn WorkloadOptions,
@@ -227,7 +229,7 @@ fn times(number: u32) -> String {
     if number == 1 { "once".to_owned() } else { format!("{number} times") }
 }
 
-/// Counts the steps after the first that begin on data of their own.
+/// Counts the steps after the first that begin with restored or reloaded data.
 fn later_groups(measured: &[StepOutline]) -> u32 {
     count(measured.iter().skip(1).filter(|step| step.begins_group))
 }
@@ -297,15 +299,15 @@ pub struct StepEstimate {
 /// Some work of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// The row of `figures.toml` that says what a unit takes.
+    /// The row of `figures.toml` with the time of one unit.
     pub figure: String,
     pub units: f64,
     /// Connections that do the work at the same time, as far as there are CPUs for them.
     pub connections: u32,
 }
 
-/// A workload's forecast of its steps on a kind of server. Each step runs on what the one before it
-/// has left.
+/// A workload's forecast of its steps on a kind of server. Each step runs on the data that the one
+/// before it has left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
     /// The steps in the order in which they run, with the work between them.
@@ -337,7 +339,7 @@ pub struct Size {
 }
 
 impl StepEstimate {
-    /// Makes a step of which `length` is certain.
+    /// Makes a step that takes exactly `length`, before any work is added.
     pub fn new(name: &str, detail: &str, length: Duration) -> Self {
         Self {
             name: name.to_owned(),
@@ -349,7 +351,8 @@ impl StepEstimate {
         }
     }
 
-    /// Makes a step that ends with its work: so many units of `figure`, on one connection.
+    /// Makes a step that ends with its work, which is this many units of `figure` on one
+    /// connection.
     pub fn of_work(name: &str, detail: &str, figure: &str, units: f64) -> Self {
         Self::new(name, detail, Duration::ZERO).and(figure, units, 1)
     }
@@ -373,8 +376,8 @@ impl StepEstimate {
     }
 }
 
-/// Makes a duration of at most 1e15 seconds, so that sums of steps and cells cannot overflow
-/// whatever an unchecked plan says.
+/// Makes a duration of at most 1e15 seconds, so that sums of steps and cells cannot overflow, even
+/// for an unchecked plan.
 pub fn seconds(value: f64) -> Duration {
     Duration::from_secs_f64(value.clamp(0.0, 1e15))
 }

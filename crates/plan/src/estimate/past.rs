@@ -1,5 +1,5 @@
-//! Learns from finished runs: how long their steps took, compared with what the shipped figures had
-//! forecast.
+//! Learns from finished runs: how long their steps took, compared with the forecast by the shipped
+//! figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,8 +21,7 @@ const SETTLE: &str = "settle";
 pub struct PastCell {
     /// The server's name, base directory or address.
     server: String,
-    /// All that the plan says of the variant as TOML, without its name and its name in published
-    /// figures.
+    /// The variant's table in the plan as TOML, without its name and its name in published figures.
     variant: String,
     /// The workload's name without its set-up.
     workload: String,
@@ -38,7 +37,7 @@ struct Took {
     measured: f64,
 }
 
-/// What was measured of one cell.
+/// The measured times of one cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredCell {
     pub total: Duration,
@@ -61,8 +60,9 @@ impl PastCell {
         let count = blocks.len() as f64;
         for step in &estimate.steps {
             let key = names.key(&step.name);
-            // Work that only the first block does is spread over all blocks, as the mean is. Steps
-            // are measured where they run, so they are not spread.
+            // Work that only the first block does is spread over all blocks, because the measured
+            // time is a mean over all blocks. The time of a step is measured only in blocks that
+            // run it, so it is not spread.
             let is_part = estimate.once.contains(&step.name) && [AROUND, SETTLE].contains(&key);
             let share = if is_part { 1.0 / count.max(1.0) } else { 1.0 };
             let (length, guessed) = forecast.entry(key.to_owned()).or_default();
@@ -118,9 +118,10 @@ impl Keys {
     }
 }
 
-/// Corrects the guessed parts of `steps` by what was measured. Measurements of the same variant
-/// with the same options come first. Otherwise a measurement counts if it had about as much work,
-/// and is of the same variant, of the same server, or of the same kind of server, in this order.
+/// Corrects the guessed parts of `steps` by measurements of past runs. Measurements of the same
+/// variant with the same options come first. Otherwise a measurement counts if it had about as much
+/// work, and is of the same variant, of the same server, or of the same kind of server, in this
+/// order.
 pub(super) fn correct(
     steps: &mut [StepEstimate],
     past: &[PastCell],
@@ -165,7 +166,7 @@ impl Took {
     }
 
     /// Returns whether the past forecast is near enough to `now` to scale it. A step with little
-    /// work says nothing about a step with much.
+    /// work does not predict a step with much work.
     fn is_alike(&self, now: f64) -> bool {
         const MOST: f64 = 10.0;
         (self.forecast / MOST..=self.forecast * MOST).contains(&now)
@@ -209,8 +210,8 @@ mod tests {
         fake::parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Returns what dbdyno remembers of a run of this plan. The load took `times` as long as
-    /// forecast, and the servers took twice as long.
+    /// Returns the past cell from a run of this plan. The load took `times` as long as forecast,
+    /// and the servers took twice as long.
     fn ran(server: &str, rows: u64, times: u32) -> PastCell {
         let plan = plan(server, rows);
         let forecast = estimate(&plan, &Basis::default());

@@ -30,7 +30,7 @@ fn a_config_is_a_file_a_table_or_a_list_and_survives_being_written_down() {
 }
 
 #[test]
-fn what_is_no_config_is_said_with_what_would_be_one() {
+fn a_wrong_config_is_refused_with_a_message_that_names_the_right_forms() {
     let message = plan("server = \"mysql-8.0.31\"", "3").unwrap_err();
     insta::assert_snapshot!(message, @r#"p.toml:5:10: config is the path of a config file, a table of intents such as { buffer_pool = "1 GiB" }, or a list of these"#);
     let message = plan("address = \"mysql://u@h/d\"", "\"c.toml\"").unwrap_err();

@@ -1,5 +1,5 @@
-//! Derives what several settings mean together on MariaDB, MySQL and Percona Server, for classes
-//! that combine more than one setting.
+//! Derives the values of classes that combine several settings, on MariaDB, MySQL and Percona
+//! Server.
 
 use dbdyno_model::ColumnDefinitions;
 
@@ -162,9 +162,9 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
 }
 
-/// How often the server sends the definitions of a result's columns, as the connection agreed on
-/// it. Before the run it is predicted from the connection with which the build was probed, unless
-/// the plan requests something else.
+/// How often the server sends the definitions of a result's columns, as agreed between the server
+/// and the connection. Before the run the value is predicted from the connection with which the
+/// build was probed, unless the plan requests something else.
 fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     let planned = &reader.subject.planned;
     if planned.sends_text_only {
@@ -176,8 +176,8 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if is_once && is_asked { "once" } else { "with each answer" }))
 }
 
-/// The protocol options that the connection agreed on. Before the run they are predicted in the
-/// same way as in [`column_definitions`].
+/// The protocol options on which the server and the connection agreed. Before the run they are
+/// predicted in the same way as in [`column_definitions`].
 fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     let agreed = reader.text("protocol_options")?;
     let Subject { planned, knowledge, .. } = reader.subject;
@@ -206,9 +206,9 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3".to_owned() } else { charset }))
 }
 
-/// The value that a database has. Where it is equal to the server's default, it counts as that
-/// setting, which can be configured. A server default that differs from the database's own value
-/// has no effect.
+/// A database's own value, such as its character set. Where it equals the server's default, the
+/// server's setting is read instead, because that one can be configured. A server default that
+/// differs from the database's own value has no effect.
 fn of_database<'a>(reader: &Reader<'a>, of_database: &str, of_server: &str) -> Option<&'a str> {
     let Some(own) = reader.text(of_database) else { return reader.text(of_server) };
     let is_default = reader.subject.value(of_server).is_some_and(|default| default.eq_ignore_ascii_case(own));
@@ -270,7 +270,7 @@ fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
 }
 
 /// Whether neighbouring pages are flushed too. MySQL 5.5 always flushes them and has no setting for
-/// it. XtraDB 5.5 has words instead of numbers.
+/// it. XtraDB 5.5 uses words instead of numbers.
 fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
     let setting =
         ["innodb_flush_neighbors", "innodb_flush_neighbor_pages"].iter().find_map(|name| reader.text(name));

@@ -1,5 +1,5 @@
 //! Describes the family of MySQL, Percona Server and MariaDB: its facts, the options that its
-//! variants have, and how to read what EXPLAIN says about a query plan in all versions.
+//! variants have, and a reader for the query plans from EXPLAIN in all versions.
 
 mod classes;
 pub mod option_file;
@@ -168,7 +168,7 @@ fn node(row: &[Option<String>], is_join: bool) -> String {
 }
 
 /// EXPLAIN's remarks that a node shows, each with its short form. `Using where` is not among them,
-/// because it says only that rows are filtered, and versions differ in when they say it.
+/// because it means only that rows are filtered, and versions differ in when they print it.
 const REMARKS: [(&str, &str); 11] = [
     ("Using index condition", "index condition"),
     ("Using index for group-by", "loose scan"),
