@@ -1,6 +1,6 @@
 //! Makes every comparison in a run once: a variant against a base in a step, with its ratios and
-//! its verdict. Sections, sentences, published figures and `compare` look it up here, so that a
-//! comparison says the same wherever it is shown.
+//! its verdict. Sections, the report's sentences, published figures and `compare` look comparisons
+//! up here, so a comparison has the same result wherever it is shown.
 //!
 //! Two variants in a step are one comparison, whichever of them is the base. It is tested once, and
 //! the other direction is its mirror image.
@@ -55,7 +55,7 @@ struct JudgedComparison<'a> {
     against: StepComparison,
 }
 
-/// What the comparisons are made from.
+/// The input from which all comparisons are made.
 pub(crate) struct Sources<'a> {
     pub(crate) run: &'a Run,
     pub(crate) asked: Asked<'a>,
@@ -67,18 +67,19 @@ impl Comparisons {
     pub(crate) fn of(sources: &Sources<'_>, steps: &[(&str, &[StepFindings])]) -> Self {
         let databases = databases(sources.run);
         let machines = machines(sources.run);
-        let mut places: Vec<(&str, &StepFindings, Pair<'_>)> = Vec::new();
+        let mut step_pairs: Vec<(&str, &StepFindings, Pair<'_>)> = Vec::new();
         for (workload, steps) in steps {
             for step in *steps {
                 let pairs = sources.asked.pairs(workload, &step.name);
-                places.extend(pairs.into_iter().map(|pair| (*workload, step, pair)));
+                step_pairs.extend(pairs.into_iter().map(|pair| (*workload, step, pair)));
             }
         }
-        // Intervals and power are most of the work. No comparison needs another here, so they run
-        // in parallel.
-        let all =
-            parallel::map(&places, |(_, step, pair)| against(step, *pair, (sources, &databases, &machines)));
-        let mut entries: Vec<JudgedComparison<'_>> = places
+        // Intervals and power are most of the work. At this stage no comparison depends on another,
+        // so they run in parallel.
+        let all = parallel::map(&step_pairs, |(_, step, pair)| {
+            against(step, *pair, (sources, &databases, &machines))
+        });
+        let mut entries: Vec<JudgedComparison<'_>> = step_pairs
             .into_iter()
             .zip(all)
             .map(|((workload, step, pair), against)| JudgedComparison { workload, step, pair, against })
@@ -96,8 +97,8 @@ impl Comparisons {
         Self { all: entries.into_iter().map(keyed).collect() }
     }
 
-    /// Looks a comparison up; `None` for a pair that is neither the plan's nor asked for, and for a
-    /// variant and itself.
+    /// Looks a comparison up; `None` for a pair that neither the plan nor the reader asked for, and
+    /// for a variant and itself.
     pub(crate) fn find(
         &self,
         workload: &str,
@@ -125,7 +126,7 @@ fn key(workload: &str, step: &str, base: &str, variant: &str) -> ComparisonKey {
     [workload, step, base, variant].map(str::to_owned)
 }
 
-/// Where each variant's database runs, and whether others have started it.
+/// Where each variant's database runs, and whether someone other than dbdyno started it.
 type Databases<'a> = BTreeMap<&'a str, (Hosting, bool)>;
 
 fn databases(run: &Run) -> Databases<'_> {
@@ -165,9 +166,9 @@ fn against(
         found.ratio.inference = inference(&found.ratio);
         found
     });
-    // The breakdown takes a rate apart. It needs both variants to have the same CPUs, which an
-    // embedded database and a server have not, nor a server that others have started and one that
-    // dbdyno has.
+    // The breakdown splits a ratio of rates into its causes. It needs both variants to have the
+    // same CPUs. An embedded database and a server do not have the same CPUs. Neither do a server
+    // that someone else started and a server that dbdyno started.
     let database = databases.get(pair.variant).filter(|own| databases.get(pair.base) == Some(own));
     let of_rate = ratio.as_ref().filter(|_| !step.less_is_better);
     let cost_breakdown = database.zip(of_rate).and_then(|((hosting, is_external), ratio)| {
@@ -188,7 +189,8 @@ fn against(
     }
 }
 
-/// A family's comparisons: those that are tested, and their mirror images, each with its original.
+/// Indexes of a family's comparisons: those that are tested, and the mirror images, each with the
+/// index of its original.
 struct Tested {
     originals: BTreeSet<usize>,
     mirrored: Vec<(usize, usize)>,
@@ -276,7 +278,7 @@ fn judge_machines(entries: &mut [JudgedComparison<'_>], family: Family) {
     }
 }
 
-/// Fills in what the tests of the other direction say about this one.
+/// Fills in a comparison's inference from the tested comparison in the other direction.
 fn mirror(own: Option<&mut Ratio>, original: Option<&Inference>) {
     let own = own.and_then(|ratio| ratio.inference.as_mut());
     if let Some((own, original)) = own.zip(original) {
@@ -302,8 +304,8 @@ impl JudgedComparison<'_> {
                 foreign_load: self.against.foreign_load,
             },
             by_ratio: self.against.verdict,
-            // The control, which is the base under its second name, tests the comparison and is not
-            // its subject.
+            // The control is the base under its second name. A control that misses the target says
+            // nothing about a variant.
             misses_target: family != Family::Control && step.misses_target_of(base, variant),
             paced: of_variant
                 .filter(|_| has_fixed_rates)
