@@ -3,7 +3,8 @@
 //!
 //! A figure goes through these folders, and each folder imports only those above it:
 //!
-//! * `statistics`: the statistical methods. `servers` and `words` are what several folders share.
+//! * `statistics`: the statistical methods. `servers` and `words` have functions that several
+//!   folders share.
 //! * `parity`: settings in which the variants differ, and settings that only one product has.
 //! * `window`: what a step did in its common window. It reads the records once.
 //! * `metrics`: the catalogue of metrics, each with its formula.
@@ -14,7 +15,7 @@
 //!   its `ratio` and its verdict (`verdicts`), over the plan's `pairs`. A run with a budget compares
 //!   at its `interim_analyses`. `rates` finds ratios that do not say which variant is faster.
 //!   `context` says where differences come from. The other files compare two runs, judge factors,
-//!   and tell what the next plan can detect.
+//!   and forecast what a plan can detect.
 //! * `history`: series over many runs. `warnings`: warnings to read before the figures.
 //! * `assemble`: puts steps and workloads together.
 //! * `tables`: puts all values and all ratios into two long tables.

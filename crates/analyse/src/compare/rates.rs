@@ -14,9 +14,9 @@ use crate::model::{
 };
 use crate::statistics::describe::median;
 
-/// Highest share of the operations due that may be left undone where a schedule counts as kept.
-/// Operations that are left are the slowest ones, and are in no response time. A server that
-/// permanently answers fewer than arrive is overloaded, however small the shortfall.
+/// Highest share of the operations due that may be left undone in a schedule that counts as kept.
+/// The operations left undone are the slowest ones, and no response time includes them. A server
+/// that permanently answers fewer than arrive is overloaded, however small the shortfall.
 const MOST_LEFT: f64 = 0.01;
 /// Number of standard deviations by which the operations under way may exceed their mean number.
 const DEVIATIONS: f64 = 3.0;
@@ -63,8 +63,9 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
 
 /// How many operations a server that keeps up may have under way at one moment. Their mean is
 /// arrivals per second times service time, by Little's law, and chance adds to it as in a Poisson
-/// distribution. In a short window the result could be most of what was due, and slow answers
-/// cannot be told from a queue. It is therefore at most half of what was due.
+/// distribution. In a short window the result could be most of the operations due, and slow answers
+/// could not be distinguished from a queue. It is therefore at most half of the operations due, but
+/// never below [`MIN_UNDER_WAY`].
 fn most_under_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
     (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(MIN_UNDER_WAY)
@@ -330,8 +331,8 @@ mod tests {
         assert_eq!(target_warnings(step).len(), 2);
     }
 
-    /// `qr100` with two clients in blocks of 2 s. The numbers are the second client's rows per
-    /// second, of 100; the first client keeps its part.
+    /// `qr100` with two clients in blocks of 2 s. Each client's target is 100 rows per second. The
+    /// first client keeps its target, and `second_client` has the second client's rates.
     fn of_two_clients(second_client: &[u64]) -> Findings {
         let step = |rows: u64| {
             let mut step = query_step(400, 100);

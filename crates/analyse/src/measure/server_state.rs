@@ -237,12 +237,12 @@ mod tests {
     }
 
     #[test]
-    fn the_last_step_leaves_nothing_to_anyone() {
+    fn the_last_step_has_no_later_step_to_leave_work_to() {
         assert_eq!(reported(vec![cell(1, "a", two_steps((1_000_000, 513_000_000), None))]), None);
     }
 
     #[test]
-    fn what_was_gone_before_the_next_step_was_not_left_to_it() {
+    fn work_that_was_gone_before_the_next_step_was_not_left_to_it() {
         let steps = |found| two_steps((1_000_000, 513_000_000), Some((found, found)));
         // A restore removed the work, or the cleanup did the work.
         assert_eq!(reported(vec![cell(1, "a", steps(100_000))]), None);

@@ -11,8 +11,8 @@ use crate::window::{KindSummary, WindowSummary, amount};
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-/// Smallest number of seconds for throughput percentiles. Those of fewer seconds say nothing and
-/// are not given.
+/// Smallest number of seconds from which throughput percentiles are computed. Percentiles of fewer
+/// seconds show nothing.
 const MIN_SECONDS: usize = 10;
 
 group! {

@@ -117,7 +117,8 @@ pub struct Difference {
     /// The variant that differs, where both sides have it under the same name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// The base's value as text; `None` where the base has no such thing, or no limit to it.
+    /// The base's value as text; `None` where the base does not have the property, or has no limit
+    /// for it.
     pub base: Option<String>,
     pub new: Option<String>,
 }

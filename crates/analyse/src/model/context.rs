@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::parity::SettingDifference;
 
-/// Differences that may explain a ratio, in addition to its cost breakdown. None of them is a test;
-/// they say where to look.
+/// Differences that may explain a ratio, in addition to its cost breakdown. They are not tested;
+/// they tell the reader where to look for a cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RatioContext {
     pub query_plans: Vec<PlanDifference>,
@@ -64,8 +64,8 @@ pub struct StatementPlans {
 pub struct ExecutedPlan {
     pub statement: String,
     pub block: u32,
-    /// Each operator stands before those that it reads from. Empty where the server refused or
-    /// could not count.
+    /// Each operator comes before the operators from which it reads. Empty where the server refused
+    /// or could not count.
     pub operators: Vec<Operator>,
 }
 

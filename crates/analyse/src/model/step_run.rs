@@ -52,8 +52,8 @@ pub struct StepRun {
     #[serde(skip)]
     pub seconds_on_target: Option<f64>,
     /// The rate that is judged against the target, in rows per second. It is the rate of the client
-    /// whose background writer did least, times the number of clients. `None` for a step without a
-    /// target.
+    /// whose background writer wrote least, times the number of clients. `None` for a step without
+    /// a target.
     #[serde(skip)]
     pub judged_background_rate: Option<f64>,
     /// Statements that were sent outside the operations, by name.
@@ -62,12 +62,12 @@ pub struct StepRun {
     /// Rate per second of the headline kind and of the other kinds, for whole seconds of the window
     /// only.
     pub seconds: Vec<SecondPoint>,
-    /// Whether single seconds of the headline kind say something. They do not where the step is one
-    /// piece of work, or has long scans.
+    /// Whether rates in single seconds of the headline kind are meaningful. They are not where the
+    /// step is one piece of work, or has long scans.
     pub has_telling_seconds: bool,
     /// In a step that ends by a count, the second from which on some clients had done their share.
-    /// It is counted like those of `seconds`. The rate includes what came after it; figures per
-    /// second do not.
+    /// It is counted like those of `seconds`. The rate includes the operations after it; figures
+    /// per second do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail_from_second: Option<u64>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of
@@ -91,14 +91,14 @@ pub struct StepRun {
     pub written_kib: Option<f64>,
 }
 
-/// What is reported when a window has fewer operations than a verdict needs.
+/// The figures that are reported when a window has fewer operations than a verdict needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TooFewOperations {
     /// Operations of the headline kind. One that the window cuts counts by its share in the window.
     pub operations: f64,
     /// The smallest number of operations that would be enough.
     pub least: f64,
-    /// The length of a window that would hold so many, in seconds.
+    /// The length in seconds of a window that would hold that many operations.
     pub enough_seconds: f64,
 }
 
@@ -295,7 +295,7 @@ pub enum ServerEventKind {
     /// The server made a checkpoint. PostgreSQL counts checkpoints; InnoDB's checkpoint age falls
     /// at once.
     Checkpoint,
-    /// The server started again: its uptime begins at 0.
+    /// The server restarted: its uptime begins again at 0.
     Restart,
     Lost,
     /// The first second without an answer to an operation of the headline kind.

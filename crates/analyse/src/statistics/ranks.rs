@@ -29,8 +29,8 @@ pub struct Trend {
     pub p: f64,
 }
 
-/// The trend of `values` in their order; `None` for fewer than three. A p below 0.05 needs at least
-/// 5.
+/// The trend of `values` in their order; `None` for fewer than three values. A p below 0.05 needs
+/// at least five values.
 pub fn trend(values: &[f64]) -> Option<Trend> {
     if values.len() < 3 {
         return None;

@@ -13,9 +13,9 @@ use crate::statistics::describe::{deviation, mean, median};
 
 /// Smallest share of all values that each mode must have.
 const MIN_MODE_SHARE: f64 = 0.1;
-/// Smallest share of the variance that two groups must explain. A normal distribution that is cut
-/// in two at its middle gives 0.64, and a uniform one gives 0.75. A series above this limit is
-/// neither.
+/// Smallest share of the variance that the split into two groups must explain. A normal
+/// distribution that is split at its middle gives 0.64, and a uniform distribution gives 0.75. A
+/// series above this limit has neither distribution.
 const MIN_EXPLAINED: f64 = 0.85;
 /// Smallest difference between the modes that matters, as a share of the higher mode.
 const MIN_MODE_DIFFERENCE: f64 = 0.1;
@@ -130,7 +130,7 @@ pub fn warm_up(values: &[f64]) -> Option<WarmUp> {
         return None;
     }
     // The squared standard error of the mean of the rest is the sum of its squared deviations ÷
-    // count². The last few batches may be alike by chance, so they are no place for a cut.
+    // count². The last few batches may be alike by chance, so no cut is made among them.
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     let shift = batches[batches.len() - 1];

@@ -118,8 +118,8 @@ pub fn quantile(probability: f64, degrees: f64) -> f64 {
 
 /// The range of log ratios that count as no difference, from −ln(1 + margin) to ln(1 + margin).
 ///
-/// It is symmetric on the log scale, so that a against b and b against a get the same answer. 2 %
-/// is a ratio from 0.9804 to 1.02.
+/// It is symmetric on the log scale, so that a against b and b against a get the same result. For a
+/// margin of 2 %, the ratios are from 0.9804 to 1.02.
 pub fn equivalence_bounds(margin: f64) -> Interval {
     let log = margin.max(0.0).ln_1p();
     Interval { low: -log, high: log }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_says_nothing_of_its_spread() {
+    fn one_value_says_nothing_about_its_spread() {
         assert!(Estimate::of_mean(&[1.0]).is_none());
         assert!(Estimate::of_difference(&[1.0], &[1.0, 2.0]).is_none());
     }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_groups_it_is_students_t_with_the_pooled_variance() {
+    fn for_two_groups_it_is_students_t_with_the_pooled_variance() {
         // For groups of the same size and variance, Welch's test gives the same result.
         let (base, new) = ([1.0, 2.0, 4.0], [3.0, 4.0, 6.0]);
         let expected = Estimate::of_difference(&base, &new).unwrap().p_of_difference();
