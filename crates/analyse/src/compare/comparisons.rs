@@ -34,7 +34,7 @@ pub(crate) struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Makes comparisons with the plan's seed.
+    /// Makes the rules. The bootstrap uses the plan's seed.
     pub(crate) fn of(run: &Run, base: &'a str, margins: Margins<'a>, looks: &'a [Look]) -> Self {
         Self { base, margins, seed: run.manifest.plan.seed, looks }
     }

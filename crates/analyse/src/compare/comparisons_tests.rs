@@ -46,8 +46,8 @@ fn without_a_block_valid_for_both_the_verdict_is_invalid_and_a_step_that_did_not
     assert_eq!((verdicts(0), verdicts(1)), (Some(Verdict::Invalid), None));
 }
 
-/// Five variants in ten steps over three blocks. Some differ and some do not, and they scatter, so
-/// that what is decided depends on the size of the family.
+/// Five variants in ten steps over three blocks. Some differ and some do not, and they scatter so
+/// much that the verdicts depend on the size of the family.
 fn five(plan: &str) -> Run {
     const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
     let rate = |variant: u64, step: u64, block: u64| {

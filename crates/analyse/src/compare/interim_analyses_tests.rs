@@ -47,7 +47,7 @@ fn heavy(of: u64, block: u64) -> f64 {
     0.01 * part(0) / (squares / 3.0).sqrt()
 }
 
-/// Noise from a machine that is slower by 1 % from one measurement to the next, where each
+/// Noise from a machine that gets slower by 1 % from one measurement to the next, where each
 /// measurement scatters by 1 %. Which side is measured first is random.
 fn drifting(of: u64, block: u64) -> f64 {
     let side = if normal(of ^ 0xd41f, block) > 0.0 { 1.0 } else { -1.0 };
@@ -166,7 +166,7 @@ fn intervals_contain_the_truth_in_95_percent_of_runs_whatever_ended_them() {
 /// for runs of `most` blocks.
 fn cost(truth: f64, deviation: f64, most: u32) -> (f64, f64) {
     const STUDIES: u64 = 300;
-    // The noise of `calm` is 1 %, so that all is measured in that unit.
+    // The noise of `calm` is 1 %, so the true ratio and the margin are scaled to that noise.
     let scale = 0.01 / deviation;
     let run = Budgeted { margin: (1.02_f64.ln() * scale).exp_m1(), most, ..USUAL };
     let all: Vec<Simulated> =

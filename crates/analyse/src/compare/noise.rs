@@ -1,6 +1,6 @@
-//! How much ratios scatter from block to block, how much a plan with a given number of blocks can
-//! show on a machine with that noise (the table of `dbdyno plan`), and warnings about rates that
-//! rise or fall from block to block (drift).
+//! Measures how much ratios scatter from block to block, and forecasts what a plan with a given
+//! number of blocks can show on a machine with that noise (the table of `dbdyno plan`). Warns about
+//! rates that rise or fall from block to block (drift).
 
 use std::collections::BTreeSet;
 
@@ -101,8 +101,8 @@ pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, ma
     }
 }
 
-/// Number of blocks, fixed beforehand, that show as much as up to `most` blocks do with an analysis
-/// after each. docs/concepts/statistics-methods.md has the simulations.
+/// Number of blocks that, if it is fixed beforehand, shows as much as a run of up to `most` blocks
+/// that is analysed after each block. docs/concepts/statistics-methods.md has the simulations.
 pub fn fixed_blocks(most: u32) -> u32 {
     (f64::from(most) / 1.3).round() as u32
 }

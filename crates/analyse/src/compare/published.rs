@@ -439,7 +439,7 @@ mod tests {
         let of = |parts| published(parts, false).rows[0].agreement;
         assert_eq!(of([0.5, 0.505, 0.495]), Agreement::Agrees);
         assert_eq!(of([0.7, 0.705, 0.695]), Agreement::Contradicts);
-        // Its interval holds the published 0.50 and much besides.
+        // The interval contains the published 0.50 and a wide range around it.
         assert_eq!(of([0.2, 0.5, 1.2]), Agreement::TooWide);
         let measured =
             |value, low, high| Some(Measured { value, interval: Some(Interval { low, high }), blocks: 3 });

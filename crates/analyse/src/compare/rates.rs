@@ -378,7 +378,7 @@ mod tests {
     fn the_target_is_judged_on_rounded_figures() {
         assert!(keeps_target(949.5, 1000.0, 0.95));
         assert!(!keeps_target(949.4, 1000.0, 0.95));
-        // round(0.95 * 250) = round(237.5) = 238, so that 237.4 is below it.
+        // round(0.95 * 250) = round(237.5) = 238, so 237.4 is below it.
         assert!(!keeps_target(237.4, 250.0, 0.95));
         assert!(keeps_target(237.6, 250.0, 0.95));
     }

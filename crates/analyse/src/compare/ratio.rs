@@ -185,7 +185,7 @@ impl<'a> GroupRatios<'a> {
         found
     }
 
-    /// The ratios without bounds, each as a ratio of rates. A ratio of times is inverted, so that
+    /// The ratios without bounds, each as a ratio of rates. A ratio of times is inverted, so
     /// above 1 is faster in every step.
     pub(crate) fn into_speeds(self) -> Self {
         let speed = |(step, ratio): OfStep<'a>| match step.less_is_better {

@@ -3,8 +3,8 @@
 //!
 //! Each step has two values per run: the rate, and the 99th percentile of response times. A run
 //! without a value has a reason for that, and a run in which a block stalled has the value 0. With
-//! ratios, both values are divided by the plan's base, so that what the machine does from night to
-//! night cancels out. Changes are judged by permutations of the series, adjusted over all series.
+//! ratios, both values are divided by the plan's base, so changes in the machine from night to
+//! night cancel out. Changes are judged by permutations of the series, adjusted over all series.
 //! docs/concepts/statistics-methods.md has the sources.
 
 use dbdyno_record::{Manifest, Run, parallel};
@@ -351,8 +351,8 @@ fn judge(series: &mut [&mut Series], runs: &[HistoryRun], seed: u64) {
 /// and a single one could hide the changes in all other runs.
 fn logs(series: &Series) -> Vec<f64> {
     let values = || series.values.iter().flatten().map(|value| series.speed(*value));
-    let least = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
-    values().map(|value| value.max(least).ln()).collect()
+    let lowest = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
+    values().map(|value| value.max(lowest).ln()).collect()
 }
 
 fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change> {

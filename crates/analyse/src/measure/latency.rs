@@ -51,9 +51,9 @@ pub(crate) fn counts_in(window: Span, from_us: u64, to_us: u64) -> bool {
     window.share_of(from_us, to_us) > 0.5
 }
 
-/// Whether the recorded service and response times are equal. They are equal in a closed loop, where an
-/// operation is due when it is sent. One of the two then need not be unpacked, and unpacking is
-/// most of an analysis.
+/// Whether the recorded service and response times are equal. They are equal in a closed loop,
+/// where an operation is due when it is sent. One of the two then need not be unpacked, and
+/// unpacking is most of an analysis.
 pub(crate) fn is_one_on_both_clocks(spans: &[HistogramSpan], kind: &str, window: Span) -> bool {
     let service = inside(spans, kind, Clock::Service, window);
     let response = inside(spans, kind, Clock::Response, window);
@@ -103,7 +103,7 @@ pub(crate) fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -
 
 /// Counts for all ten of the original's disjoint buckets, including the empty ones.
 ///
-/// A histogram keeps three significant digits, so that a value within 0.1 % above a bound may count
+/// A histogram keeps three significant digits, so a value within 0.1 % above a bound may count
 /// below it.
 pub(crate) fn buckets(histogram: Option<&Histogram<u64>>) -> Vec<Bucket> {
     let mut counts = [0_u64; BUCKETS.len()];

@@ -20,7 +20,7 @@ const REPORTED_SHARE: f64 = 0.05;
 /// Number of steps that a warning names. The report's tables have all of them.
 const STEPS_NAMED: usize = 3;
 
-/// Whether a level is in bytes, so that it can be compared with what was written.
+/// Whether a level is in bytes, so it can be compared with what was written.
 pub fn is_in_bytes(level: &str) -> bool {
     level.ends_with("_bytes")
 }

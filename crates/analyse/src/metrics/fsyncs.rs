@@ -10,7 +10,7 @@ use crate::window::{KindSummary, WindowSummary};
 /// The first set of which a server has all counters is summed.
 ///
 /// InnoDB counts each fsync(2) and fdatasync(2) that it makes, for data files and redo log alike.
-/// `Innodb_os_log_fsyncs` is a part of it, so that adding the two would count the log twice.
+/// `Innodb_os_log_fsyncs` is a part of it, so adding the two would count the log twice.
 /// MyRocks, which runs next to it, counts those of its own log. PostgreSQL 14 and 15 count only the
 /// log, 16 and 17 count the log and the data files separately, and from 18 on both are in one
 /// counter.

@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn few_ticks_may_miss_more() {
-        // There are 210 ticks, so that the bound is 5 % and three times 1 ÷ √210.
+        // There are 210 ticks, so the bound is 5 % and three times 1 ÷ √210.
         let check = check(counters(2_000_000, 100_000, 1_800_000, 100_000)).unwrap();
         close(check.bound_share, 0.05 + 3.0 / 210.0_f64.sqrt(), 1e-12);
         assert!(check.holds());

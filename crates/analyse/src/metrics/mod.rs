@@ -60,7 +60,7 @@ pub enum Better {
     Less,
     More,
     Neither,
-    /// The figure says what others did, not the variant, so that it has no ratio to the base.
+    /// The figure says what others did, not the variant, so it has no ratio to the base.
     NotCompared,
 }
 

@@ -14,8 +14,8 @@ pub(crate) fn server_read_kib(step: &WindowSummary<'_>) -> Option<f64> {
     step.per_headline_unit(of_server(step)?).map(|bytes| bytes / KIB)
 }
 
-/// The device's reads minus the server's, as a share of the device's. It is below 0 where the
-/// server read from other devices as well. `None` also where the device read nothing.
+/// The device's reads minus the server's, as a share of the device's. It can be below 0 where the
+/// server read from other devices as well. It is `None` also where the device read nothing.
 pub(crate) fn others_share(step: &WindowSummary<'_>) -> Option<f64> {
     let server = of_server(step)?;
     // A server with many processes may be sampled less often than the device.

@@ -53,7 +53,7 @@ pub struct StatementPlans {
     /// One entry per plan that occurred, with the blocks in which it did. Costs, row estimates and
     /// values are left out.
     pub plans: Vec<(String, Vec<u32>)>,
-    /// False where the server refused to explain the statement in every block, so that no plan is
+    /// False where the server refused to explain the statement in every block, so no plan is
     /// known.
     #[serde(skip)]
     pub is_explained: bool,

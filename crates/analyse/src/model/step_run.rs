@@ -190,8 +190,8 @@ pub struct StatementResult {
     pub service: Latency,
 }
 
-/// The arrivals that an open loop was asked for, and how well it kept to them. What it reached is
-/// in the [`KindResult`].
+/// The arrivals that the plan asked of an open loop, and how well the loop kept to them. The rate
+/// that it reached is in the [`KindResult`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Schedule {
     /// How arrivals are spaced: `constant` or `poisson`.
@@ -210,13 +210,13 @@ pub struct Schedule {
     /// beginning.
     #[serde(skip)]
     pub queue_growth: i64,
-    /// Time from due to sent, for operations that had a free connection. It shows how late the
-    /// client itself was.
+    /// Time from the moment at which an operation was due until it was sent, for operations that
+    /// had a free connection. It shows how late the client itself was.
     #[serde(skip)]
     pub lag: Latency,
 }
 
-/// Percentiles of a latency histogram, in microseconds. An empty histogram has `count` 0, so that
+/// Percentiles of a latency histogram, in microseconds. An empty histogram has `count` 0, so
 /// no field needs a `None`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Latency {
@@ -255,8 +255,8 @@ pub struct Bucket {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct SecondPoint {
-    /// Number of the second. 0 is the first whole second of the window, so that what clients did
-    /// before it, such as a warm-up, is not counted.
+    /// Number of the second. 0 is the first whole second of the window. Operations before it,
+    /// such as those of a warm-up, are not counted.
     pub second: u64,
     pub kind: String,
     /// Rows per second for writers, operations per second for queries.
@@ -393,7 +393,7 @@ pub struct GroupMemory {
     pub page_cache_bytes: Option<i64>,
     /// The part of the page cache that is not on the disk yet.
     pub dirty_bytes: Option<i64>,
-    /// How often per second a page was needed while the limit was reached, so that the kernel had
+    /// How often per second a page was needed while the limit was reached, so the kernel had
     /// to reclaim others first.
     pub limit_hits_per_second: Option<f64>,
 }

@@ -27,7 +27,7 @@ pub struct StepFindings {
     pub headline_class: OperationClass,
     /// Unit of the headline: `inserts/s`, `queries/s`, `seconds`, ...
     pub rate_label: String,
-    /// The headline is a time, so that ratios below 1 are faster.
+    /// The headline is a time, so ratios below 1 are faster.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub less_is_better: bool,
     /// Connections of all clients together.
@@ -98,7 +98,7 @@ pub struct VariantStep {
     /// Median rate over the valid blocks.
     #[serde(skip)]
     pub rate: Option<f64>,
-    /// The times behind the median were cut off, so that it is only a bound.
+    /// The times behind the median were cut off, so it is only a bound.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
     #[serde(skip)]

@@ -214,7 +214,7 @@ pub enum What {
     NotAsked {
         ask: String,
     },
-    /// The server is not one of the known products, so that no rule says what its settings mean.
+    /// The server is not one of the known products, so no rule says what its settings mean.
     ForeignServer(Foreign),
     /// Others run the server, and it was not asked for its settings yet.
     ExternalServer,

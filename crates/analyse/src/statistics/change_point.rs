@@ -93,18 +93,18 @@ pub fn largest_change(values: &[f64], seed: u64, permutations: u64) -> Option<Ch
     }
     // Shuffling changes the order of additions and thus the last bits of a sum. A sum that is
     // smaller by rounding alone must count as equal.
-    let least = statistic * (1.0 - 1e-9);
+    let lowest = statistic * (1.0 - 1e-9);
     let mut shuffled = values.to_vec();
-    let (mut as_great, mut counted) = (0, 0);
-    while counted < permutations && as_great < ENOUGH {
+    let (mut as_large, mut counted) = (0, 0);
+    while counted < permutations && as_large < ENOUGH {
         resampling::shuffle(&mut shuffled, resampling::random_number(seed, counted));
-        as_great += u64::from(largest_split(&shuffled).is_some_and(|(_, other)| other >= least));
+        as_large += u64::from(largest_split(&shuffled).is_some_and(|(_, other)| other >= lowest));
         counted += 1;
     }
-    let p = if as_great == ENOUGH {
+    let p = if as_large == ENOUGH {
         ENOUGH as f64 / counted as f64
     } else {
-        (as_great + 1) as f64 / (counted + 1) as f64
+        (as_large + 1) as f64 / (counted + 1) as f64
     };
     Some(ChangePoint { at, before: mean(&values[..at])?, after: mean(&values[at..])?, p })
 }
@@ -178,7 +178,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
         series.iter().enumerate().map(|(at, values)| Segment { series: at, start: 0, end: values.len() });
     let mut segments: Vec<Segment> = wholes.filter(|segment| segment.length() >= MIN_VALUES).collect();
     // A shorter part cannot have a p as small as `level`, whatever its values are.
-    let least = min_values(1, level);
+    let shortest = min_values(1, level);
     let mut is_first = true;
     while !segments.is_empty() {
         let permutations = permutations_for(segments.len());
@@ -200,7 +200,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
             if let Some(change) = change.filter(|_| adjusted_p <= level) {
                 let at = segment.start + change.at;
                 own.found.push(ReportedChange { change: ChangePoint { at, ..change }, adjusted_p });
-                next.extend(segment.cut(at).into_iter().filter(|segment| segment.length() >= least));
+                next.extend(segment.cut(at).into_iter().filter(|segment| segment.length() >= shortest));
             }
         }
         segments = next;
@@ -259,13 +259,13 @@ mod tests {
                 values.swap(from, other);
             }
         }
-        let least = largest_split(values).unwrap().1 * (1.0 - 1e-9);
-        let (mut as_great, mut orders) = (0_u32, 0_u32);
+        let lowest = largest_split(values).unwrap().1 * (1.0 - 1e-9);
+        let (mut as_large, mut orders) = (0_u32, 0_u32);
         visit(&mut values.to_vec(), 0, &mut |order| {
-            as_great += u32::from(largest_split(order).unwrap().1 >= least);
+            as_large += u32::from(largest_split(order).unwrap().1 >= lowest);
             orders += 1;
         });
-        f64::from(as_great) / f64::from(orders)
+        f64::from(as_large) / f64::from(orders)
     }
 
     #[test]

@@ -119,8 +119,8 @@ fn power_at(shift: f64, margin: f64, blocks: u32, level: f64) -> f64 {
     let degrees = f64::from(blocks - 1);
     let critical = critical(degrees, level);
     mean_over_deviation(degrees, |s| {
-        let least = margin.max(critical * s);
-        normal_below(shift - least) + normal_below(-shift - least)
+        let threshold = margin.max(critical * s);
+        normal_below(shift - threshold) + normal_below(-shift - threshold)
     })
 }
 

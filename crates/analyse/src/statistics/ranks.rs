@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn ties_are_no_trend() {
         assert_eq!(trend(&[2.0; 6]), Some(Trend { tau: 0.0, p: 1.0 }));
-        // S = 8 and the variance is (6*5*17 − 2*1*9)/18 = 27.33, so that z = 7/5.228 = 1.3389 and p
+        // S = 8 and the variance is (6*5*17 − 2*1*9)/18 = 27.33, so z = 7/5.228 = 1.3389 and p
         // = 0.1806.
         let found = trend(&[1.0, 2.0, 2.0, 4.0, 3.0, 2.5]).unwrap();
         close(found.p, 0.180_6, 5e-5);

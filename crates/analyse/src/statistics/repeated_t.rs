@@ -86,10 +86,10 @@ pub fn p_of_equivalence(at: At, estimate: Estimate, bounds: Interval) -> f64 {
     above.max(p_above(at, t(bounds.high - estimate.value, estimate)))
 }
 
-/// The interval at this look. The intervals at all looks together hold the truth with this
-/// `confidence`. The last one therefore holds it too, for whatever reason the run ended. Source: C.
-/// Jennison, B. W. Turnbull, "Interim Analyses: The Repeated Confidence Interval Approach", J. R.
-/// Statist. Soc. B 51 (1989).
+/// The interval at this look. The intervals at all looks together contain the truth with this
+/// `confidence`. The last interval therefore contains it too, for whatever reason the run ended.
+/// Source: C. Jennison, B. W. Turnbull, "Interim Analyses: The Repeated Confidence Interval
+/// Approach", J. R. Statist. Soc. B 51 (1989).
 pub fn interval(at: At, estimate: Estimate, confidence: f64) -> Interval {
     let error = estimate.standard_error;
     let half = if error > 0.0 { critical(at, (1.0 - confidence) / 2.0) * error } else { 0.0 };
@@ -143,7 +143,7 @@ fn limit_of(limits: &Limits, level: f64) -> f64 {
 }
 
 /// t as an approximate normal deviation, by a formula that can be inverted (D. L. Wallace, Ann.
-/// Math. Statist. 30 (1959)). It only chooses the cells, so that it need not be exact.
+/// Math. Statist. 30 (1959)). It only chooses the cells, so it need not be exact.
 fn deviation(t: f64, blocks: u32) -> f64 {
     let degrees = f64::from(blocks - 1);
     let size = (8.0 * degrees + 1.0) / (8.0 * degrees + 3.0) * (degrees * (t * t / degrees).ln_1p()).sqrt();

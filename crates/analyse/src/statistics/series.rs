@@ -58,10 +58,10 @@ pub fn period(values: &[f64]) -> Option<(usize, f64)> {
     let correlations: Vec<f64> =
         (0..=longest + 1).map(|lag| autocorrelation(values, lag)).collect::<Option<_>>()?;
     let first_below = correlations.iter().position(|correlation| *correlation < 0.0)?;
-    let least = MIN_CORRELATION.max(2.0 * 1.96 / (values.len() as f64).sqrt());
+    let lowest = MIN_CORRELATION.max(2.0 * 1.96 / (values.len() as f64).sqrt());
     let peaks = (first_below.max(1)..=longest).filter(|lag| {
         let own = correlations[*lag];
-        own >= least && own >= correlations[lag - 1] && own > correlations[lag + 1]
+        own >= lowest && own >= correlations[lag - 1] && own > correlations[lag + 1]
     });
     peaks.max_by(|a, b| correlations[*a].total_cmp(&correlations[*b])).map(|lag| (lag, correlations[lag]))
 }

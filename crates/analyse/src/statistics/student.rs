@@ -50,7 +50,7 @@ impl Estimate {
         Some(Self { value: mean(new)? - mean(base)?, standard_error: (a + b).sqrt(), degrees })
     }
 
-    /// The interval that holds the true value with this confidence (0.95), if the values are
+    /// The interval that contains the true value with this confidence (0.95), if the values are
     /// normally distributed.
     pub fn interval(self, confidence: f64) -> Interval {
         let half = quantile(f64::midpoint(1.0, confidence), self.degrees) * self.standard_error;
@@ -118,7 +118,7 @@ pub fn quantile(probability: f64, degrees: f64) -> f64 {
 
 /// The range of log ratios that count as no difference, from −ln(1 + margin) to ln(1 + margin).
 ///
-/// It is symmetric on the log scale, so that a against b and b against a get the same result. For a
+/// It is symmetric on the log scale, so a against b and b against a get the same result. For a
 /// margin of 2 %, the ratios are from 0.9804 to 1.02.
 pub fn equivalence_bounds(margin: f64) -> Interval {
     let log = margin.max(0.0).ln_1p();
@@ -132,7 +132,7 @@ pub fn p_of_equivalence(estimate: Estimate, bounds: Interval) -> f64 {
 }
 
 /// Probability of means at least this far apart if all values came from one normal distribution.
-/// With two groups it is Student's t test with the pooled variance, so that one of them may have a
+/// With two groups it is Student's t test with the pooled variance, so one of them may have a
 /// single value. `None` for fewer than two groups, for an empty one, and where each has one value.
 pub fn p_of_one_mean(groups: &[&[f64]]) -> Option<f64> {
     let all = groups.concat();

@@ -1,4 +1,4 @@
-//! Checks whether the load client was the limit of a step, so that the figures are the client's and
+//! Checks whether the load client was the limit of a step, so the figures are the client's and
 //! not the server's:
 //!
 //! * A load thread ran or waited for a CPU nearly all the time, or other programs held it up on the

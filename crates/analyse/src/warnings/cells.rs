@@ -2,7 +2,7 @@
 //! were stopped and resumed: how often, where, and which blocks have cells from more than one
 //! session.
 //!
-//! A ratio is formed within a block, so that what changes from hour to hour affects both of its
+//! A ratio is formed within a block, so what changes from hour to hour affects both of its
 //! sides. In a block that was interrupted and resumed, it may affect only one.
 
 use std::collections::BTreeMap;

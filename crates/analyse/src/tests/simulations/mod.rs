@@ -214,8 +214,8 @@ fn certain_differences_inside_the_margin_do_not_lower_the_bar_for_others_in_many
 }
 
 fn small_differences_are_rarely_reported(studies: u64) {
-    // All that can be found is false here, so that the share of runs with a false difference is the
-    // false discovery rate.
+    // Every difference that is reported in these runs is false, so the share of runs with a false
+    // difference is the false discovery rate.
     at_most_5_percent(share(studies, |study| run_with_small_differences(study).0 > 0), studies);
 }
 
