@@ -47,11 +47,11 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         if base.variant == new.variant {
             return Err(Error::WithItself { variant: base.variant.to_owned() });
         }
-        known(new)?;
+        require_variant(new)?;
         notes.extend(started_otherwise(base.run, base.variant, new.variant));
         paired_steps(&base_findings, new.variant, margins)
     } else {
-        notes.extend(of_two_runs(base, new, choices.anyway)?);
+        notes.extend(notes_on_two_runs(base, new, choices.anyway)?);
         let new_findings = other.as_ref().unwrap_or(&base_findings);
         unpaired_steps(&base_findings, base.variant, new_findings, new.variant, margins)
     };
@@ -108,7 +108,7 @@ fn counted_ratio(step: &ComparedStep) -> Option<f64> {
 }
 
 /// The notes that a comparison of two runs needs.
-fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Warning>, Error> {
+fn notes_on_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Warning>, Error> {
     let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
     if !differences.is_empty() && !anyway {
         return Err(Error::NotComparable { differences });
@@ -130,11 +130,11 @@ fn left_out_of(side: Side<'_>, findings: &Findings, step: &ComparedStep) -> Vec<
 }
 
 fn of_variant(side: Side<'_>, margins: Margins<'_>) -> Result<Findings, Error> {
-    known(side)?;
+    require_variant(side)?;
     Ok(findings_against(side.run, side.variant, margins))
 }
 
-fn known(side: Side<'_>) -> Result<(), Error> {
+fn require_variant(side: Side<'_>) -> Result<(), Error> {
     let known: Vec<String> = side.run.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
     if known.iter().any(|name| name == side.variant) {
         return Ok(());

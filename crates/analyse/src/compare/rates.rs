@@ -17,7 +17,7 @@ use crate::statistics::describe::median;
 /// Highest share of the operations due that may be left undone in a schedule that counts as kept.
 /// The operations left undone are the slowest ones, and no response time includes them. A server
 /// that permanently answers fewer than arrive is overloaded, however small the shortfall.
-const MOST_LEFT: f64 = 0.01;
+const MAX_LEFT_SHARE: f64 = 0.01;
 /// Number of standard deviations by which the operations under way may exceed their mean number.
 const DEVIATIONS: f64 = 3.0;
 /// Number of operations that may be under way at the window's end, however fast the answers are.
@@ -41,7 +41,7 @@ pub struct ReachedRate {
 impl ReachedRate {
     /// Whether the share of operations that were left is small enough for a schedule that was kept.
     pub fn is_kept(self) -> bool {
-        self.left_share <= MOST_LEFT
+        self.left_share <= MAX_LEFT_SHARE
     }
 }
 
@@ -51,7 +51,7 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
     let due = schedule.due as f64;
     let share = |operations: f64| if due > 0.0 { operations / due } else { 0.0 };
     let growth = schedule.queue_growth as f64;
-    let excess = (growth - most_under_way(kind, schedule)).max(0.0);
+    let excess = (growth - max_under_way(kind, schedule)).max(0.0);
     Some([
         schedule.asked_per_second,
         kind.operations_per_second,
@@ -66,7 +66,7 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
 /// distribution. In a short window the result could be most of the operations due, and slow answers
 /// could not be distinguished from a queue. It is therefore at most half of the operations due, but
 /// never below [`MIN_UNDER_WAY`].
-fn most_under_way(kind: &KindResult, schedule: &Schedule) -> f64 {
+fn max_under_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
     (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(MIN_UNDER_WAY)
 }
@@ -273,7 +273,7 @@ pub(crate) fn zero_rate_warnings(step: &StepFindings, base: &str) -> Vec<Warning
     step.variants.iter().filter_map(of_variant).collect()
 }
 
-fn some(blocks: &[u32]) -> Option<&[u32]> {
+fn non_empty(blocks: &[u32]) -> Option<&[u32]> {
     (!blocks.is_empty()).then_some(blocks)
 }
 
@@ -281,13 +281,13 @@ fn some(blocks: &[u32]) -> Option<&[u32]> {
 pub(crate) fn zero_rate_notes(steps: &[ComparedStep]) -> Vec<Warning> {
     let of_step = |step: &ComparedStep| {
         let found = Some(&step.to_base.zero_rates).filter(|found| !found.is_empty())?;
-        let warning = match some(&found.stalled) {
+        let warning = match non_empty(&found.stalled) {
             Some(blocks) => {
                 Warning::new(Code::NewAnsweredNothing).with("blocks", blocks).with("of", found.blocks)
             }
             None => Warning::new(Code::BaseAnsweredNothing),
         };
-        let warning = warning.at(&step.step).with_some("base_blocks", some(&found.base_stalled));
+        let warning = warning.at(&step.step).with_some("base_blocks", non_empty(&found.base_stalled));
         Some(warning.with_some("ratio", step.to_base.value()))
     };
     steps.iter().filter_map(of_step).collect()

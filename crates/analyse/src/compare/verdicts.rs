@@ -237,7 +237,7 @@ pub fn p_text(p: f64) -> String {
 }
 
 /// Share of the CPU time taken by other programs from which on no difference is decided.
-const MOST_FOREIGN: f64 = 0.5;
+const MAX_FOREIGN_SHARE: f64 = 0.5;
 
 impl ForeignLoad {
     /// The foreign load over the valid runs of both; `None` where it changes no verdict.
@@ -264,7 +264,7 @@ impl ForeignLoad {
             // A stall, or a rate that the plan sets, does not depend on a comparison of rates.
             Verdict::Stalled | Verdict::Paced | Verdict::Undecided | Verdict::Invalid => return verdict,
         };
-        let is_less = self.base_share < MOST_FOREIGN && self.new_share < MOST_FOREIGN;
+        let is_less = self.base_share < MAX_FOREIGN_SHARE && self.new_share < MAX_FOREIGN_SHARE;
         if holds && is_less { verdict } else { Verdict::Undecided }
     }
 

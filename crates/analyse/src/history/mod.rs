@@ -213,7 +213,7 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
         notes.extend(differences.into_iter().map(unlike));
     }
     notes.extend(runs.windows(2).filter_map(small_differences_note));
-    refuse_no_ratios(last, choices)?;
+    require_ratios(last, choices)?;
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&runs, choices, margins);
     notes.extend(fixed_rate_warning(&series));
@@ -244,7 +244,7 @@ fn is_planned(series: &Series, run: &RunValues) -> bool {
         && of_workload.flat_map(|workload| &workload.steps).any(|step| *step == series.step)
 }
 
-fn refuse_no_ratios(last: &RunValues, choices: HistoryChoices<'_>) -> Result<(), Error> {
+fn require_ratios(last: &RunValues, choices: HistoryChoices<'_>) -> Result<(), Error> {
     let base = || last.manifest.base().to_owned();
     match (choices.measure, choices.variant) {
         (Measure::Ratio, _) if last.manifest.variants.len() == 1 => Err(Error::NoRatios { base: base() }),
@@ -397,7 +397,7 @@ fn level(stretch: &[(usize, f64)]) -> f64 {
 }
 
 /// Largest number of steps that one note names.
-const NAMED: usize = 10;
+const MAX_NAMED_STEPS: usize = 10;
 
 /// Why the newest run is worse than those before it, whatever the levels say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -553,13 +553,13 @@ fn fixed_rate_warning(series: &[Series]) -> Option<Warning> {
         series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_secondary);
     let mut names: Vec<String> = fixed.map(|series| format!("{} {}", series.variant, series.step)).collect();
     let more = more(names.len());
-    names.truncate(NAMED);
+    names.truncate(MAX_NAMED_STEPS);
     (!names.is_empty()).then(|| Warning::new(Code::TimesFollowed).at_all(names).with_some("more", more))
 }
 
 /// How many names are left out where there are `all` of them.
 fn more(all: usize) -> Option<usize> {
-    all.checked_sub(NAMED).filter(|more| *more > 0)
+    all.checked_sub(MAX_NAMED_STEPS).filter(|more| *more > 0)
 }
 
 /// The number of valid blocks in which the rate was zero; `None` where each valid block has a rate.
@@ -573,7 +573,7 @@ fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<BlockShare> {
 fn zero_rate_warning(run_id: &str, mut zero_rates: Vec<BlockShare>) -> Option<Warning> {
     let warning = Warning::new(Code::DroppedToZero).with("run", run_id);
     let warning = warning.with_some("more", more(zero_rates.len()));
-    zero_rates.truncate(NAMED);
+    zero_rates.truncate(MAX_NAMED_STEPS);
     (!zero_rates.is_empty()).then(|| warning.with("steps", zero_rates))
 }
 

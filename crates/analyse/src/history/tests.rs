@@ -388,7 +388,7 @@ fn a_note_does_not_name_hundreds_of_steps() {
     let zero_rates = (0..12).map(|step| BlockShare { place: format!("b s{step}"), blocks: 1, of: 1 });
     let zero_rates: Vec<BlockShare> = zero_rates.collect();
     let note = Warning::new(Code::DroppedToZero).with("run", "night-3").with("more", 2_u32);
-    let note = note.with("steps", zero_rates[..NAMED].to_vec());
+    let note = note.with("steps", zero_rates[..MAX_NAMED_STEPS].to_vec());
     assert_eq!(zero_rate_warning("night-3", zero_rates), Some(note));
     assert_eq!(zero_rate_warning("night-3", Vec::new()), None);
 }

@@ -71,8 +71,8 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
     Some(warning.with_some("at_least", outage.is_cut.then_some("at least ")))
 }
 
-/// The longest time within `window` in which every connection of the headline's kind was lost, so
-/// that nothing can have been answered.
+/// The longest time within `window` in which every connection of the headline's kind was lost.
+/// Nothing can have been answered in that time.
 pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
     let headline = &step.spec.headline.kind;
     let per_client = step.spec.kinds.iter().find(|kind| kind.kind == *headline);

@@ -116,7 +116,7 @@ struct Charged<'a> {
 pub(crate) fn cost(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
-    let client = elsewhere(step).unwrap_or_else(|| client(step));
+    let client = client_hosts_cpu(step).unwrap_or_else(|| client(step));
     let sees_threads = has_server && !loses_switches(step);
     Cost::of(&Charged { step, syncs, server, client, has_server, sees_threads })
 }
@@ -150,7 +150,7 @@ fn stolen_share(step: &WindowSummary<'_>) -> Option<f64> {
 }
 
 /// CPU time of the client hosts, for a step whose load other hosts made; `None` otherwise.
-fn elsewhere(step: &WindowSummary<'_>) -> Option<Cpu> {
+fn client_hosts_cpu(step: &WindowSummary<'_>) -> Option<Cpu> {
     let value = cpu::client_hosts_us_per_second(step.events)? * step.window.seconds();
     let total_us = step.per_headline_unit(CounterChange { value, between: step.window });
     Some(Cpu { total_us, ..Cpu::default() })

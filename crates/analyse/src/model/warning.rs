@@ -108,7 +108,7 @@ pub struct RestlessLevel {
     pub quiet_at: i64,
 }
 
-/// How much a level of deferred work grew in a step, so the next step had to do it.
+/// How much a level of deferred work grew in a step. The next step had to do this work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkLeft {
     pub level: String,

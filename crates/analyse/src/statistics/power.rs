@@ -126,8 +126,8 @@ fn power_at(shift: f64, margin: f64, blocks: u32, level: f64) -> f64 {
 
 /// The two-sided critical value of t. It is cached, like [`nodes`].
 fn critical(degrees: f64, level: f64) -> f64 {
-    static KNOWN: Mutex<BTreeMap<[u64; 2], f64>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static CACHE: Mutex<BTreeMap<[u64; 2], f64>> = Mutex::new(BTreeMap::new());
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = [degrees, level].map(f64::to_bits);
     *known.entry(asked).or_insert_with(|| quantile(1.0 - level / 2.0, degrees))
 }
@@ -149,8 +149,8 @@ type Nodes = Arc<[(f64, f64)]>;
 
 /// The nodes for `degrees`. They are cached, because a run asks hundreds of times for the same few.
 fn nodes(degrees: f64) -> Nodes {
-    static KNOWN: Mutex<BTreeMap<u64, Nodes>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static CACHE: Mutex<BTreeMap<u64, Nodes>> = Mutex::new(BTreeMap::new());
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(known.entry(degrees.to_bits()).or_insert_with(|| weighted(degrees)))
 }
 

@@ -184,10 +184,10 @@ struct FollowedStudies {
 
 /// Cache of the studies, by the number of blocks at their first look. A report asks hundreds of
 /// times for the same few.
-static KNOWN: Mutex<BTreeMap<u32, FollowedStudies>> = Mutex::new(BTreeMap::new());
+static CACHE: Mutex<BTreeMap<u32, FollowedStudies>> = Mutex::new(BTreeMap::new());
 
 fn with_limits<T>(at: At, of: impl FnOnce(&Limits) -> T) -> T {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let followed = known.entry(at.first).or_insert_with(|| FollowedStudies::from(at.first));
     while followed.blocks < at.blocks {
         followed.add_block();

@@ -118,8 +118,8 @@ pub fn quantile(probability: f64, degrees: f64) -> f64 {
 
 /// The range of log ratios that count as no difference, from −ln(1 + margin) to ln(1 + margin).
 ///
-/// It is symmetric on the log scale, so a against b and b against a get the same result. For a
-/// margin of 2 %, the ratios are from 0.9804 to 1.02.
+/// It is symmetric on the log scale, so comparing a with b gives the same result as comparing b
+/// with a. For a margin of 2 %, the ratios are from 0.9804 to 1.02.
 pub fn equivalence_bounds(margin: f64) -> Interval {
     let log = margin.max(0.0).ln_1p();
     Interval { low: -log, high: log }

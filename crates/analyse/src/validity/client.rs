@@ -1,5 +1,5 @@
-//! Checks whether the load client was the limit of a step, so the figures are the client's and
-//! not the server's:
+//! Checks whether the load client was the limit of a step. The figures are then the client's and
+//! not the server's. The cases are:
 //!
 //! * A load thread ran or waited for a CPU nearly all the time, or other programs held it up on the
 //!   client's own CPUs.

@@ -20,7 +20,7 @@ use crate::window::{KindSummary, Span, WindowSummary};
 
 /// Largest accepted difference between the connections that follow from rate and mean time and
 /// those that ran.
-const MOST_DIFFERENCE: f64 = 0.03;
+const MAX_DIFFERENCE: f64 = 0.03;
 /// Seconds of each connection's time that the check leaves out. A connection's end is recorded a
 /// moment after its last answer, and later where its thread waits for a CPU.
 const END_SECONDS: f64 = 0.01;
@@ -36,7 +36,7 @@ pub(crate) fn littles_law_fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>
     let rate = window.rate_of(done.operations);
     let cycle_us = done.cycle_sum_us / done.operations;
     let found = rate * cycle_us / 1e6;
-    let allowed = MOST_DIFFERENCE * expected + END_SECONDS / window.seconds() * expected;
+    let allowed = MAX_DIFFERENCE * expected + END_SECONDS / window.seconds() * expected;
     ((found - expected).abs() > allowed).then(|| {
         Warning::reason(Code::LittlesLaw)
             .with("kind", kind.spec.kind.as_str())
@@ -44,7 +44,7 @@ pub(crate) fn littles_law_fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>
             .with("cycle_ms", cycle_us / 1e3)
             .with("found", found)
             .with("expected", expected)
-            .with("most", MOST_DIFFERENCE)
+            .with("most", MAX_DIFFERENCE)
     })
 }
 
@@ -60,13 +60,13 @@ fn open_connections(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {
 }
 
 /// Largest part of the schedule that may wait when the window begins, in seconds.
-const MOST_SECONDS: f64 = 0.010;
+const MAX_WAITING_SECONDS: f64 = 0.010;
 /// Alternatively this many service times may wait, because a server that keeps up at a high load
 /// has a queue at any moment.
-const MOST_SERVICE_TIMES: f64 = 10.0;
+const MAX_WAITING_SERVICE_TIMES: f64 = 10.0;
 /// If the queue grows in the window by more than this share of the operations due, the schedule is
 /// not kept. That is reported separately.
-const MOST_GROWTH: f64 = 0.01;
+const MAX_QUEUE_GROWTH: f64 = 0.01;
 
 /// Why the response times of `kind` say nothing about its schedule; `None` where no more operations
 /// waited at the window's beginning than are accepted.
@@ -75,9 +75,9 @@ pub(crate) fn backlog_fault(step: &WindowSummary<'_>, kind: &KindResult) -> Opti
     let intervals = step.kind(&kind.kind)?.intervals.0.iter();
     let at_beginning = intervals.filter(|interval| Span::new(0, interval.to_us).to_us == step.window.from_us);
     let waiting: u64 = at_beginning.map(|interval| interval.backlog).sum();
-    let most_seconds = MOST_SECONDS.max(MOST_SERVICE_TIMES * kind.service.mean_us / 1e6);
+    let most_seconds = MAX_WAITING_SECONDS.max(MAX_WAITING_SERVICE_TIMES * kind.service.mean_us / 1e6);
     let most = (schedule.asked_per_second * most_seconds).max(1.0);
-    let grows = schedule.queue_growth as f64 > MOST_GROWTH * schedule.due as f64;
+    let grows = schedule.queue_growth as f64 > MAX_QUEUE_GROWTH * schedule.due as f64;
     (waiting as f64 > most && !grows).then(|| {
         Warning::reason(Code::WarmupBacklog)
             .with("kind", kind.kind.as_str())
@@ -89,7 +89,7 @@ pub(crate) fn backlog_fault(step: &WindowSummary<'_>, kind: &KindResult) -> Opti
 
 /// Share of a step's operations that may fail. The step's p99 is then still that of nearly all of
 /// them.
-const MOST_FAILED_SHARE: f64 = 0.01;
+const MAX_FAILED_SHARE: f64 = 0.01;
 
 /// Why the step's figures must not be used, if the server refused too many operations of `kind`.
 /// Operations that were lost with their connection do not count: a plan that opens connections
@@ -98,11 +98,11 @@ pub(crate) fn refused_fault(kind: &KindResult, events: &[StepEvent]) -> Option<W
     let failed = kind.failed.saturating_sub(kind.errors.lost);
     let ended = kind.operations + failed;
     let share = failed as f64 / ended as f64;
-    (failed > 0 && share > MOST_FAILED_SHARE).then(|| {
+    (failed > 0 && share > MAX_FAILED_SHARE).then(|| {
         Warning::reason(Code::OperationsFailed)
             .with("kind", kind.kind.as_str())
             .with("share", share)
-            .with("most", MOST_FAILED_SHARE)
+            .with("most", MAX_FAILED_SHARE)
             .with("failed", failed)
             .with("ended", ended)
             .with_some("error", first_error(&kind.kind, events))
