@@ -48,7 +48,7 @@ pub(crate) struct Comparisons {
 }
 
 /// A comparison that has no verdict yet.
-struct JudgedComparison<'a> {
+struct PendingComparison<'a> {
     workload: &'a str,
     step: &'a StepFindings,
     pair: Pair<'a>,
@@ -79,18 +79,18 @@ impl Comparisons {
         let all = parallel::map(&step_pairs, |(_, step, pair)| {
             against(step, *pair, (sources, &databases, &machines))
         });
-        let mut entries: Vec<JudgedComparison<'_>> = step_pairs
+        let mut entries: Vec<PendingComparison<'_>> = step_pairs
             .into_iter()
             .zip(all)
-            .map(|((workload, step, pair), against)| JudgedComparison { workload, step, pair, against })
+            .map(|((workload, step, pair), against)| PendingComparison { workload, step, pair, against })
             .collect();
         for family in Family::ALL {
             judge_rates(&mut entries, family, sources.rules.looks);
             judge_p99(&mut entries, family, sources.rules.looks);
             judge_machines(&mut entries, family);
         }
-        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(JudgedComparison::judge);
-        let keyed = |entry: JudgedComparison<'_>| {
+        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(PendingComparison::judge);
+        let keyed = |entry: PendingComparison<'_>| {
             let Pair { base, variant, .. } = entry.pair;
             (key(entry.workload, &entry.step.name, base, variant), entry.against)
         };
@@ -198,13 +198,13 @@ struct Tested {
 
 impl Tested {
     fn of(
-        entries: &[JudgedComparison<'_>],
+        entries: &[PendingComparison<'_>],
         family: Family,
         is_tested: impl Fn(&StepComparison) -> bool,
     ) -> Self {
         let mut found = Self { originals: BTreeSet::new(), mirrored: Vec::new() };
         let mut first: BTreeMap<[&str; 4], usize> = BTreeMap::new();
-        for (at, JudgedComparison { workload, step, pair, against }) in entries.iter().enumerate() {
+        for (at, PendingComparison { workload, step, pair, against }) in entries.iter().enumerate() {
             if pair.family != family || !is_tested(against) {
                 continue;
             }
@@ -223,14 +223,14 @@ impl Tested {
 
     fn originals<'e, 'a>(
         &self,
-        entries: &'e mut [JudgedComparison<'a>],
-    ) -> impl Iterator<Item = &'e mut JudgedComparison<'a>> {
+        entries: &'e mut [PendingComparison<'a>],
+    ) -> impl Iterator<Item = &'e mut PendingComparison<'a>> {
         let chosen = entries.iter_mut().enumerate().filter(|(at, _)| self.originals.contains(at));
         chosen.map(|(_, entry)| entry)
     }
 }
 
-fn judge_rates(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Look]) {
+fn judge_rates(entries: &mut [PendingComparison<'_>], family: Family, looks: &[Look]) {
     let tested = Tested::of(entries, family, |against| against.inference().is_some());
     let compared = tested.originals(entries).filter_map(|entry| {
         let StepComparison { ratio, verdict, decided, .. } = &mut entry.against;
@@ -247,7 +247,7 @@ fn judge_rates(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Lo
     }
 }
 
-fn judge_p99(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Look]) {
+fn judge_p99(entries: &mut [PendingComparison<'_>], family: Family, looks: &[Look]) {
     let is_tested = |found: &PercentileRatio| found.ratio.inference.is_some();
     let tested = Tested::of(entries, family, |against| against.p99.as_ref().is_some_and(is_tested));
     let percentiles =
@@ -263,7 +263,7 @@ fn judge_p99(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Look
 }
 
 /// Tests whether ratios depend on the machine.
-fn judge_machines(entries: &mut [JudgedComparison<'_>], family: Family) {
+fn judge_machines(entries: &mut [PendingComparison<'_>], family: Family) {
     let tested = Tested::of(entries, family, |against| against.by_machine.is_some());
     let found = tested.originals(entries).filter_map(|entry| entry.against.by_machine.as_mut());
     by_machine::adjust(&mut found.collect::<Vec<_>>());
@@ -288,7 +288,7 @@ fn mirror(own: Option<&mut Ratio>, original: Option<&Inference>) {
     }
 }
 
-impl JudgedComparison<'_> {
+impl PendingComparison<'_> {
     fn judge(&mut self) {
         let Pair { base, variant, family } = self.pair;
         let step = self.step;

@@ -128,11 +128,11 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
 /// P(W ≤ w) for w = 0, 1, …. Each rank from 1 to `count` is in the sum with a probability of one
 /// half.
 fn lower_tails(count: usize) -> Vec<f64> {
-    let greatest = count * (count + 1) / 2;
-    let mut probabilities = vec![0.0; greatest + 1];
+    let largest = count * (count + 1) / 2;
+    let mut probabilities = vec![0.0; largest + 1];
     probabilities[0] = 1.0;
     for rank in 1..=count {
-        for sum in (0..=greatest).rev() {
+        for sum in (0..=largest).rev() {
             let with = if sum >= rank { probabilities[sum - rank] } else { 0.0 };
             probabilities[sum] = 0.5 * (probabilities[sum] + with);
         }
