@@ -3,7 +3,8 @@
 //!
 //! A figure goes through these folders, and each folder imports only those above it:
 //!
-//! * `statistics`: the statistical methods. `servers` and `words` are what several folders share.
+//! * `statistics`: the statistical methods. `servers` and `words` have functions that several
+//!   folders share.
 //! * `parity`: settings in which the variants differ, and settings that only one product has.
 //! * `window`: what a step did in its common window. It reads the records once.
 //! * `metrics`: the catalogue of metrics, each with its formula.
@@ -11,10 +12,10 @@
 //! * `measure`: the other figures for one execution of a step, such as `latency`.
 //! * `validity`: whether a step's figures may be used.
 //! * `compare`: comparisons of variants over blocks. `comparisons` makes each comparison once, with
-//!   its `ratio` and its verdict (`verdicts`), over the plan's `pairs`. A run with a budget compares
-//!   at its `interim_analyses`. `rates` finds ratios that do not say which variant is faster.
-//!   `context` says where differences come from. The other files compare two runs, judge factors,
-//!   and tell what the next plan can detect.
+//!   its `ratio` and its verdict (`verdicts`), over the plan's `pairs`. A run with a budget
+//!   compares at its `interim_analyses`. `rates` finds ratios that do not say which variant is
+//!   faster. `context` says where differences come from. The other files compare two runs, judge
+//!   factors, and forecast what a plan can detect.
 //! * `history`: series over many runs. `warnings`: warnings to read before the figures.
 //! * `assemble`: puts steps and workloads together.
 //! * `tables`: puts all values and all ratios into two long tables.
@@ -98,7 +99,7 @@ pub struct Choices {
 
 /// Returns all findings of a run, compared with the base in its plan.
 ///
-/// The result depends on the records alone, so that the same records give the same findings on any
+/// The result depends on the records alone, so the same records give the same findings on any
 /// machine. What cannot be computed is `None` or a warning, never an error.
 pub fn analyse(run: &Run) -> Findings {
     findings_against(run, run.manifest.base(), Margins::planned(&run.manifest))

@@ -49,7 +49,8 @@ pub struct Key<'a> {
 }
 
 impl Key<'_> {
-    /// Says whether the row belongs to the run's own comparison, over all valid blocks and machines.
+    /// Says whether the row belongs to the run's own comparison, over all valid blocks and
+    /// machines.
     pub fn is_whole(&self) -> bool {
         self.block.is_none() && self.machine.is_none() && self.source == Source::Run
     }
@@ -371,8 +372,8 @@ pub struct Observation<'a> {
 /// A figure: its name, which follows its family's name, its unit, and the function that reads it.
 type Field<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
-/// Adds what all of a variant's valid blocks say together. For metrics in the catalogue it is the
-/// median.
+/// Adds a variant's figures over all valid blocks together. For metrics in the catalogue these are
+/// medians.
 fn observations_over_blocks<'a>(
     all: &mut Vec<Observation<'a>>,
     key: Key<'a>,
@@ -407,8 +408,9 @@ fn observations_of_run<'a>(
     run: &'a StepRun,
 ) {
     let mut rows = Rows { all, key, validity: Some(&run.validity) };
-    // A run that did not come to its end has no rate, but all other figures that were counted. Each
-    // run has its window, so that no run is lost.
+    // A step that did not run to its end has no rate, but it has all other figures that were
+    // counted. Each run has a row for the length of its window, so no run is missing from the
+    // table.
     if matches!(run.validity, Validity::Valid | Validity::Invalid { .. }) {
         rows.add("", headline(step), &step.rate_label, Some(run.rate));
         rows.cut_off(step, run.cut_off);
@@ -465,7 +467,8 @@ fn column_prefix(group: &MetricGroup) -> &'static str {
     if group.is_compared { "" } else { group.name }
 }
 
-/// Returns the name of a metric, with its family's name in front where it has one.
+/// Returns the name of a metric. Where the metric is one of a family, the family's name comes
+/// first.
 fn named(family: &str, name: &'static str) -> Cow<'static, str> {
     match family {
         "" => Cow::Borrowed(name),
@@ -632,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_each_metric_once() {
+    fn each_key_has_each_metric_at_most_once() {
         let findings = found();
         let tables = Tables::of(&findings);
         let of_value = |one: &Observation<'_>| format!("{:?} {}", one.key, one.metric);

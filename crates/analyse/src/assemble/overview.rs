@@ -98,14 +98,14 @@ pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummar
     }
 }
 
-/// Name of the work that brings a server to rest.
+/// Name of the recorded work in which dbdyno waits for a server to come to rest.
 const SETTLE: &str = "cleanup";
 
 /// Adds up the run's time; `None` for a run in which no cell has begun.
 fn time_breakdown(run: &Run) -> Option<TimeBreakdown> {
     let total_us = run.events.iter().filter_map(elapsed_us).max()?;
     let mut account = TimeBreakdown { total_seconds: seconds(total_us), ..TimeBreakdown::default() };
-    // Cells that alternate have time in common, which counts once.
+    // The times of alternating cells overlap, and the overlap counts once.
     let mut spans = Vec::new();
     for cell in &run.cells {
         let Some(span) = run.cell_span_us(&cell.id) else { continue };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_as_fast_as_the_median_of_its_blocks() {
+    fn a_machines_calibration_is_the_median_over_its_blocks() {
         let mut run = run(&["a"], 4, Vec::new());
         for (block, machine, fsync_us) in
             [(1, "one", Some(40.0)), (2, "one", Some(90.0)), (3, "one", Some(50.0)), (4, "two", None)]
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_is_what_its_server_said_it_is() {
+    fn a_variant_is_described_as_its_server_reported() {
         let run = run(&["a", "b"], 1, vec![cell(1, "a", Vec::new())]);
         let summary = variant_summary(&run, &run.manifest.variants[0]);
         assert_eq!((summary.version_text.as_str(), summary.server.as_str()), ("a 1.0", "a-server"));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_of_a_variant_is_that_of_its_tables() {
+    fn the_engine_of_a_variant_is_the_engine_of_its_tables() {
         let mut run = run(&["a"], 1, vec![cell(1, "a", Vec::new())]);
         for event in &mut run.cells[0].events {
             if let CellEvent::Server { server, .. } = event {

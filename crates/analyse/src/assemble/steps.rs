@@ -24,7 +24,7 @@ use crate::window::counters::KIB;
 use crate::window::cpu::busiest_thread;
 use crate::window::{Hosting, KindSummary, WindowSummary};
 
-/// What a step's own record does not say.
+/// What a step's figures depend on in addition to the step's own record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepContext<'a> {
     pub(crate) block: u32,
@@ -35,12 +35,13 @@ pub(crate) struct StepContext<'a> {
     /// Whether a step that the client limited is invalid. It is `false` for builds of dbdyno whose
     /// client is slow by nature.
     pub(crate) judges_client: bool,
-    /// No other program is meant to run on the client's CPUs.
+    /// Whether the plan gives the client CPUs on which no other program is meant to run.
     pub(crate) client_has_own_cpus: bool,
     /// The variant's driver, for which the client was calibrated.
     pub(crate) driver: &'a str,
     pub(crate) calibration: Option<&'a ClientCalibration>,
-    /// What is synced in addition to the engine; `None` where that is not counted.
+    /// How often the server syncs its binary log in addition to the engine's files; `None` where
+    /// the server does not count all of its syncs.
     pub(crate) syncs: Option<Binlog>,
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn step_run(step: &StepRecord, around: StepContext<'_>) -> StepRun {
 }
 
 /// The figures of a step, and the response times of its headline operations. The figures of a step
-/// that did not come to a common window are zero or absent, and its validity says why.
+/// that never reached its common window are zero or absent, and its validity says why.
 pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun, Option<Histogram<u64>>) {
     let summary = WindowSummary::of(step, around.hosting, around.cpus);
     let of_records = validity(step);
@@ -113,8 +114,8 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     (run, times)
 }
 
-/// Why the figures say nothing about the load that was asked for: too many operations failed, or
-/// the warm-up left too many waiting.
+/// Returns the reasons why the figures do not describe the requested load: too many operations
+/// failed, or the warm-up left too many waiting.
 fn operation_faults(summary: &WindowSummary<'_>, kinds: &[KindResult]) -> Vec<Warning> {
     let headline_kinds = kinds.iter().filter(|kind| kind.kind == summary.spec.headline.kind);
     let refused = headline_kinds.filter_map(|kind| operations::refused_fault(kind, summary.events));
@@ -122,9 +123,9 @@ fn operation_faults(summary: &WindowSummary<'_>, kinds: &[KindResult]) -> Vec<Wa
     refused.chain(waited).collect()
 }
 
-/// Every reason why the step's figures are the client's own. The client had no time left, was held
-/// up on its own CPUs for the share `waited` of the window, was at its calibrated rate, or was
-/// late.
+/// Returns every reason why the step's figures show the client's limit and not the server's. The
+/// client had no time left, was held up on its own CPUs for the share `waited` of the window,
+/// reached its calibrated rate, or sent late.
 fn client_faults(
     step: &StepRecord,
     summary: &WindowSummary<'_>,
@@ -142,8 +143,8 @@ fn client_faults(
     busy.into_iter().chain(at_its_rate).chain(late).chain(client::limiting_hosts(summary.events)).collect()
 }
 
-/// Adds a reason. A valid step becomes invalid, and an invalid one has one more reason. Any other
-/// state stays, because it says enough.
+/// Adds a reason. A valid step becomes invalid, and an invalid one has one more reason. A failed or
+/// interrupted step stays as it is, because its figures are not used anyway.
 pub(crate) fn add_reason(validity: Validity, reason: Warning) -> Validity {
     match validity {
         Validity::Valid => Validity::Invalid { reasons: vec![reason] },

@@ -95,7 +95,8 @@ fn check_answers(runs: &mut [VariantRuns<'_>], base: &str) {
     }
 }
 
-/// What the manifest says about a step of `variant`.
+/// Returns a step's context as far as the manifest gives it. Block and binary log are not in the
+/// manifest; a caller that needs them sets them.
 fn step_context<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> StepContext<'a> {
     StepContext {
         block: 0,
@@ -110,8 +111,8 @@ fn step_context<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &Ste
     }
 }
 
-/// Whether the figures of a step that has just ended may be used, as its run's findings will say.
-/// `variant` is a name in the manifest. For another name, only the step's own record decides.
+/// Returns whether the figures of a step that has just ended may be used. `variant` is a name in
+/// the manifest. For another name, only the step's own record decides.
 pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> Validity {
     match manifest.variants.iter().find(|known| known.name == variant) {
         Some(variant) => step_run(step, step_context(manifest, variant, step)).validity,
@@ -211,8 +212,8 @@ pub(crate) fn sections(
     manifest.plan.sections.iter().filter_map(of_section).collect()
 }
 
-/// Where steps have several groupings, keeps only that of the year of the report that the plan
-/// follows, if there is one.
+/// Keeps one of several groupings of the steps: the one that is named after the year of the
+/// published report that the plan follows. Without such a grouping, all stay.
 pub(crate) fn keep_grouping(report: &Report, steps: &mut [Vec<StepFindings>]) {
     let year = report.year.map(|year| year.to_string()).unwrap_or_default();
     let has_it = |step: &StepFindings| step.groups.contains_key(&year);
@@ -221,7 +222,8 @@ pub(crate) fn keep_grouping(report: &Report, steps: &mut [Vec<StepFindings>]) {
     }
 }
 
-/// Removes figures per second and per statement, which the run's own steps have.
+/// Removes the figures per second and per statement. A section repeats executions that the run's
+/// own steps already show with these figures.
 fn without_seconds(run: &mut StepRun) {
     run.seconds.clear();
     run.device_seconds.clear();
@@ -231,8 +233,8 @@ fn without_seconds(run: &mut StepRun) {
     }
 }
 
-/// A step with some of its variants. It leaves out what belongs to the run's own comparison only,
-/// and what the run's own steps show already.
+/// Returns a step with some of its variants. The copy has no figures that belong only to the run's
+/// own comparison, and none that the run's own steps already show.
 fn with_variants(step: &StepFindings, names: &[&str]) -> StepFindings {
     let mut variants = step.variants.clone();
     variants.retain(|variant| names.contains(&variant.variant.as_str()));
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_a_cell_invalid_makes_its_completed_steps_invalid() {
+    fn a_reason_that_makes_a_cell_invalid_makes_its_completed_steps_invalid() {
         let why = "another run of dbdyno uses the database";
         let mut spoilt = failed_cell(1, "a", vec![load_step(1_000)], why);
         spoilt.events.insert(1, CellEvent::Invalid { at: String::new(), reason: why.to_owned() });

@@ -1,8 +1,9 @@
 //! Finds in a fleet's run whether ratios depend on the machine, and which machine differs from the
 //! others.
 //!
-//! A block's ratio is from one machine, so that the machine's speed cancels out. If the machines'
-//! mean log ratios differ by more than their blocks scatter, machine and variant interact.
+//! One machine measures both sides of a block's ratio, so the machine's speed cancels out. If the
+//! machines' mean log ratios differ by more than their blocks scatter, machine and variant
+//! interact.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +55,7 @@ pub(crate) fn by_machine(blocks: &[(u32, f64)], machines: &Machines) -> Option<B
 }
 
 /// The machine with the largest studentised distance from all others together. Each machine is
-/// tested, so that the probability is that of all tests.
+/// tested, so the probability is multiplied by the number of machines (Bonferroni).
 fn farthest(machines: &[MachineRatio], logs: &[Vec<f64>]) -> Option<FarthestMachine> {
     if machines.len() < 3 {
         return None;
@@ -146,8 +147,8 @@ mod tests {
         (0..machines).map(of).collect()
     }
 
-    /// A run of `a` and `b`. In each block `b` does this many operations of 100,000, on this
-    /// machine.
+    /// A run of `a` and `b`. Each block is given as its machine and the rate of `b`. The rate of
+    /// `a` is always 100,000.
     fn measured_on(blocks: &[(&str, u64)]) -> Run {
         let pairs: Vec<(u64, u64)> = blocks.iter().map(|(_, rate)| (100_000, *rate)).collect();
         let mut run = run_of_pairs("r", &pairs);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_of_the_machine_that_measured_it_last() {
+    fn a_block_belongs_to_the_machine_that_measured_it_last() {
         let mut run = measured_on(&[("one", 90_000), ("one", 90_000)]);
         run.events.push(measured(2, "two", None));
         let of = |machine: &str, block| (machine.to_owned(), BTreeSet::from([block]));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn of_fleets_of_equal_machines_at_most_5_percent_have_a_false_alarm() {
+    fn at_most_5_percent_of_fleets_of_equal_machines_have_a_false_alarm() {
         // The bound adds three standard errors of a binomial share.
         let bound = 0.05 + 3.0 * (0.05_f64 * 0.95 / STUDIES as f64).sqrt();
         for fleet in [fleet(3, 2), fleet(4, 3), fleet(8, 1)] {

@@ -1,7 +1,6 @@
 //! Says whether two runs may be compared: they need the same plan, amount of data, load client and
-//! class of host. It also says whether a server, its settings or dbdyno changed while one run went
-//! on. The blocks of one variant are then from two servers, or were measured by two builds of
-//! dbdyno.
+//! class of host. It also says whether a server, its settings or dbdyno changed during one run. The
+//! blocks of one variant are then from two servers, or were measured by two builds of dbdyno.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +75,8 @@ pub(crate) fn starts(run: &Run) -> Starts {
     names.filter_map(|name| Some((name.clone(), Started::of(servers(run, name).next()?)))).collect()
 }
 
-/// How dbdyno started a server, as far as none of the server's own settings shows it.
+/// The memory limit and the CPUs with which dbdyno started a server. No setting of the server shows
+/// them.
 #[derive(Debug)]
 pub(crate) struct Started {
     memory: Option<String>,
@@ -88,9 +88,9 @@ impl Started {
         Self { memory: server.memory_limit_bytes.map(size_text), cpus: server.cpus.clone() }
     }
 
-    /// Differences between two starts. `with_cpus` also compares the CPUs that the kernel gave.
-    /// Where the plans want the same CPUs, these may still differ, because a container may have
-    /// fewer.
+    /// Differences between two starts. `with_cpus` also compares the CPUs that the kernel gave the
+    /// servers. These may differ although the plans want the same CPUs, because a container may
+    /// have fewer.
     fn differences(&self, new: &Self, with_cpus: bool) -> impl Iterator<Item = Difference> {
         let memory = Difference::of(Aspect::StartedMemory, self.memory.clone(), new.memory.clone());
         let are_known = with_cpus && self.cpus.is_some() && new.cpus.is_some();
@@ -214,7 +214,7 @@ pub(crate) fn changes_of_variant(run: &Run, name: &str) -> Vec<Warning> {
     [server_change(run, name), settings_change(run, name)].into_iter().flatten().collect()
 }
 
-/// A note that the run went on with another build of dbdyno than the one that began it.
+/// A note that the run was continued with another build of dbdyno than the one that began it.
 pub(crate) fn measured_by_several(run: &Run) -> Option<Warning> {
     let begun = &run.manifest.tool;
     let other = run.tools().find(|tool| *tool != begun)?;
@@ -237,8 +237,8 @@ fn server_change(run: &Run, variant: &str) -> Option<Warning> {
     Some(warning.with("first", first.version_text.as_str()).with("other", other.version_text.as_str()))
 }
 
-/// The first start whose settings differ from those of the first start of all. A server of another
-/// version is reported separately.
+/// The first start whose settings differ from those of the variant's very first start. A server of
+/// another version is reported separately.
 fn settings_change(run: &Run, variant: &str) -> Option<Warning> {
     let (first_cell, first) = server_starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
     let same_build = |server: &ServerInfo| server.version_text == first.version_text;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_like_itself_and_like_one_of_other_variants() {
+    fn a_run_is_comparable_with_itself_and_with_a_run_of_other_variants() {
         let one = run(&["a"], 3, Vec::new());
         let two = run(&["b", "c"], 5, Vec::new());
         assert!(differences(&one, &two, &[("a", "b")]).is_empty());
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_for_the_client_count_and_a_default_equals_its_written_value() {
+    fn keys_for_the_client_are_compared_and_a_default_equals_its_written_value() {
         let plan = |text: &str| {
             let mut run = run(&["a"], 3, Vec::new());
             run.manifest.plan = crate::fixtures::plan(text);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_rates_a_little_is_kept_apart() {
+    fn differences_that_may_change_rates_a_little_are_reported_separately() {
         let mut one = run(&["a"], 3, Vec::new()).manifest;
         one.host.hostname = "lab1".to_owned();
         let mut two = one.clone();
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_differ_at_every_start_are_no_change() {
+    fn settings_that_differ_at_every_start_are_not_reported() {
         let start = |n: &'static str, folder: &'static str| {
             [("server_uuid", n), ("TIMESTAMP", n), ("datadir", folder)]
         };

@@ -32,11 +32,12 @@ pub struct CompareChoices {
 /// Compares `new` with `base`.
 ///
 /// Two runs must be comparable: they need the same plan name, workloads with their versions and
-/// options (which hold the size of the data), seed, class of host, server memory, load client and
+/// options (including the size of the data), seed, class of host, server memory, load client and
 /// kind of build. [`Error::NotComparable`] says what differs, unless `anyway` was chosen; then it
 /// is a note.
 pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
-    // Runs on two machines can have the same id, which is made of a second and a name.
+    // Two runs can have the same id if they began on two machines in the same second, because an id
+    // is made of the time and the plan's name.
     let one_run = base.run.manifest == new.run.manifest;
     let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
     let base_findings = of_variant(base, margins)?;
@@ -46,13 +47,13 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         if base.variant == new.variant {
             return Err(Error::WithItself { variant: base.variant.to_owned() });
         }
-        known(new)?;
+        require_variant(new)?;
         notes.extend(started_otherwise(base.run, base.variant, new.variant));
-        in_pairs(&base_findings, new.variant, margins)
+        paired_steps(&base_findings, new.variant, margins)
     } else {
-        notes.extend(of_two_runs(base, new, choices.anyway)?);
+        notes.extend(notes_on_two_runs(base, new, choices.anyway)?);
         let new_findings = other.as_ref().unwrap_or(&base_findings);
-        apart(&base_findings, base.variant, new_findings, new.variant, margins)
+        unpaired_steps(&base_findings, base.variant, new_findings, new.variant, margins)
     };
     let new_findings = other.as_ref().unwrap_or(&base_findings);
     for step in &mut steps {
@@ -107,7 +108,7 @@ fn counted_ratio(step: &ComparedStep) -> Option<f64> {
 }
 
 /// The notes that a comparison of two runs needs.
-fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Warning>, Error> {
+fn notes_on_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Warning>, Error> {
     let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
     if !differences.is_empty() && !anyway {
         return Err(Error::NotComparable { differences });
@@ -129,11 +130,11 @@ fn left_out_of(side: Side<'_>, findings: &Findings, step: &ComparedStep) -> Vec<
 }
 
 fn of_variant(side: Side<'_>, margins: Margins<'_>) -> Result<Findings, Error> {
-    known(side)?;
+    require_variant(side)?;
     Ok(findings_against(side.run, side.variant, margins))
 }
 
-fn known(side: Side<'_>) -> Result<(), Error> {
+fn require_variant(side: Side<'_>) -> Result<(), Error> {
     let known: Vec<String> = side.run.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
     if known.iter().any(|name| name == side.variant) {
         return Ok(());
@@ -158,13 +159,14 @@ fn compared_side(side: Side<'_>, findings: &Findings) -> ComparedSide {
 }
 
 /// The steps of one run, with the comparisons that the run's findings have already made.
-fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
+fn paired_steps(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
     let compared = |workload: &str, step: &StepFindings| {
         let base = step.variant(&findings.run.base)?;
         let new = step.variant(new)?;
         let blocks = new.to_base.ratio.as_ref().map_or(0, |ratio| ratio.blocks.len());
         let in_block = |block: u32| valid(&new.runs).any(|run| run.block == block);
-        // Medians over different blocks would look as if they could be divided.
+        // A reader would divide two medians that are shown together, even if they are over
+        // different blocks. Without a common block, neither is shown.
         let shares_a_block =
             !(base.rate.is_some() && new.rate.is_some()) || valid(&base.runs).any(|run| in_block(run.block));
         Some(ComparedStep {
@@ -181,7 +183,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
 
 /// Compares two runs in the steps that both have, by workload and name. Their blocks are not
 /// paired.
-fn apart<'a>(
+fn unpaired_steps<'a>(
     base: &'a Findings,
     base_name: &str,
     new: &'a Findings,
@@ -254,8 +256,8 @@ fn common_fields(
     }
 }
 
-/// Adjusts the p-values over the steps of a comparison of two runs, and sets the verdicts by the
-/// tests.
+/// Adjusts the p-values over the steps of a comparison of two runs, and sets the verdicts that
+/// follow from the tests.
 fn judge(steps: &mut [&mut ComparedStep]) {
     let percentiles = steps.iter_mut().filter_map(|step| Some((step.to_base.p99.as_mut()?, step.margin)));
     judge_percentiles(&mut percentiles.collect::<Vec<_>>(), &[]);
@@ -266,7 +268,8 @@ fn judge(steps: &mut [&mut ComparedStep]) {
     judge_family(&[], &mut rates.collect::<Vec<_>>());
 }
 
-/// Adds the step's verdict, from what the tests say and what the runs did.
+/// Adds the step's verdict, which depends on the tests and on stalls, missed rates and foreign load
+/// in the runs.
 fn with_verdict(
     mut found: ComparedStep,
     step: &StepFindings,

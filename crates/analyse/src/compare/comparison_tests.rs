@@ -30,7 +30,7 @@ fn two_variants_of_one_run_are_compared_in_pairs() {
 }
 
 #[test]
-fn a_warm_up_is_no_comparison() {
+fn a_warm_up_is_not_compared() {
     let mut run = run_of_pairs("x", &STEADY);
     for cell in &mut run.cells {
         cell.steps[0].spec.is_warm_up = true;
@@ -74,7 +74,7 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
 }
 
 #[test]
-fn what_changed_while_a_run_went_on_is_noted() {
+fn changes_during_a_run_are_noted() {
     let mut run = run_of_pairs("x", &STEADY);
     let mut tool = run.manifest.tool.clone();
     run.events.push(RunEvent::Started { at: String::new(), resumed: false, tool: tool.clone() });
@@ -129,7 +129,7 @@ fn a_wider_margin_is_more_lenient() {
 }
 
 #[test]
-fn a_step_has_the_margin_of_its_pattern_unless_the_caller_says_one_for_all() {
+fn a_step_has_the_margin_of_its_pattern_unless_the_caller_sets_one_for_all() {
     let mut run = run_of_pairs("x", &STEADY);
     run.manifest.plan.margins.insert("l.*".to_owned(), 0.15);
     let of = |choices| compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
@@ -173,7 +173,7 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
 }
 
 #[test]
-fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
+fn two_runs_are_compared_without_pairs_so_that_changes_common_to_a_pair_are_noise() {
     let (one, two) = (run_of_pairs("x", &STEADY), run_of_pairs("y", &STEADY));
     let found = compare(side(&one, "a"), side(&two, "b"), CompareChoices::default()).unwrap();
     assert_eq!((found.paired, found.steps[0].to_base.verdict), (false, Some(Verdict::Undecided)));

@@ -1,6 +1,6 @@
 //! Makes every comparison in a run once: a variant against a base in a step, with its ratios and
-//! its verdict. Sections, sentences, published figures and `compare` look it up here, so that a
-//! comparison says the same wherever it is shown.
+//! its verdict. Sections, the report's sentences, published figures and `compare` look comparisons
+//! up here, so a comparison has the same result wherever it is shown.
 //!
 //! Two variants in a step are one comparison, whichever of them is the base. It is tested once, and
 //! the other direction is its mirror image.
@@ -34,7 +34,7 @@ pub(crate) struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Makes comparisons with the plan's seed.
+    /// Makes the rules. The bootstrap uses the plan's seed.
     pub(crate) fn of(run: &Run, base: &'a str, margins: Margins<'a>, looks: &'a [Look]) -> Self {
         Self { base, margins, seed: run.manifest.plan.seed, looks }
     }
@@ -48,14 +48,14 @@ pub(crate) struct Comparisons {
 }
 
 /// A comparison that has no verdict yet.
-struct JudgedComparison<'a> {
+struct PendingComparison<'a> {
     workload: &'a str,
     step: &'a StepFindings,
     pair: Pair<'a>,
     against: StepComparison,
 }
 
-/// What the comparisons are made from.
+/// The input from which all comparisons are made.
 pub(crate) struct Sources<'a> {
     pub(crate) run: &'a Run,
     pub(crate) asked: Asked<'a>,
@@ -67,37 +67,38 @@ impl Comparisons {
     pub(crate) fn of(sources: &Sources<'_>, steps: &[(&str, &[StepFindings])]) -> Self {
         let databases = databases(sources.run);
         let machines = machines(sources.run);
-        let mut places: Vec<(&str, &StepFindings, Pair<'_>)> = Vec::new();
+        let mut step_pairs: Vec<(&str, &StepFindings, Pair<'_>)> = Vec::new();
         for (workload, steps) in steps {
             for step in *steps {
                 let pairs = sources.asked.pairs(workload, &step.name);
-                places.extend(pairs.into_iter().map(|pair| (*workload, step, pair)));
+                step_pairs.extend(pairs.into_iter().map(|pair| (*workload, step, pair)));
             }
         }
-        // Intervals and power are most of the work. No comparison needs another here, so they run
-        // in parallel.
-        let all =
-            parallel::map(&places, |(_, step, pair)| against(step, *pair, (sources, &databases, &machines)));
-        let mut entries: Vec<JudgedComparison<'_>> = places
+        // Intervals and power are most of the work. At this stage no comparison depends on another,
+        // so they run in parallel.
+        let all = parallel::map(&step_pairs, |(_, step, pair)| {
+            against(step, *pair, (sources, &databases, &machines))
+        });
+        let mut entries: Vec<PendingComparison<'_>> = step_pairs
             .into_iter()
             .zip(all)
-            .map(|((workload, step, pair), against)| JudgedComparison { workload, step, pair, against })
+            .map(|((workload, step, pair), against)| PendingComparison { workload, step, pair, against })
             .collect();
         for family in Family::ALL {
             judge_rates(&mut entries, family, sources.rules.looks);
             judge_p99(&mut entries, family, sources.rules.looks);
             judge_machines(&mut entries, family);
         }
-        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(JudgedComparison::judge);
-        let keyed = |entry: JudgedComparison<'_>| {
+        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(PendingComparison::judge);
+        let keyed = |entry: PendingComparison<'_>| {
             let Pair { base, variant, .. } = entry.pair;
             (key(entry.workload, &entry.step.name, base, variant), entry.against)
         };
         Self { all: entries.into_iter().map(keyed).collect() }
     }
 
-    /// Looks a comparison up; `None` for a pair that is neither the plan's nor asked for, and for a
-    /// variant and itself.
+    /// Looks a comparison up; `None` for a pair that neither the plan nor the reader asked for, and
+    /// for a variant and itself.
     pub(crate) fn find(
         &self,
         workload: &str,
@@ -125,7 +126,7 @@ fn key(workload: &str, step: &str, base: &str, variant: &str) -> ComparisonKey {
     [workload, step, base, variant].map(str::to_owned)
 }
 
-/// Where each variant's database runs, and whether others have started it.
+/// Where each variant's database runs, and whether someone other than dbdyno started it.
 type Databases<'a> = BTreeMap<&'a str, (Hosting, bool)>;
 
 fn databases(run: &Run) -> Databases<'_> {
@@ -165,9 +166,9 @@ fn against(
         found.ratio.inference = inference(&found.ratio);
         found
     });
-    // The breakdown takes a rate apart. It needs both variants to have the same CPUs, which an
-    // embedded database and a server have not, nor a server that others have started and one that
-    // dbdyno has.
+    // The breakdown splits a ratio of rates into its causes. It needs both variants to have the
+    // same CPUs. An embedded database and a server do not have the same CPUs. Neither do a server
+    // that someone else started and a server that dbdyno started.
     let database = databases.get(pair.variant).filter(|own| databases.get(pair.base) == Some(own));
     let of_rate = ratio.as_ref().filter(|_| !step.less_is_better);
     let cost_breakdown = database.zip(of_rate).and_then(|((hosting, is_external), ratio)| {
@@ -188,7 +189,8 @@ fn against(
     }
 }
 
-/// A family's comparisons: those that are tested, and their mirror images, each with its original.
+/// Indexes of a family's comparisons: those that are tested, and the mirror images, each with the
+/// index of its original.
 struct Tested {
     originals: BTreeSet<usize>,
     mirrored: Vec<(usize, usize)>,
@@ -196,13 +198,13 @@ struct Tested {
 
 impl Tested {
     fn of(
-        entries: &[JudgedComparison<'_>],
+        entries: &[PendingComparison<'_>],
         family: Family,
         is_tested: impl Fn(&StepComparison) -> bool,
     ) -> Self {
         let mut found = Self { originals: BTreeSet::new(), mirrored: Vec::new() };
         let mut first: BTreeMap<[&str; 4], usize> = BTreeMap::new();
-        for (at, JudgedComparison { workload, step, pair, against }) in entries.iter().enumerate() {
+        for (at, PendingComparison { workload, step, pair, against }) in entries.iter().enumerate() {
             if pair.family != family || !is_tested(against) {
                 continue;
             }
@@ -221,14 +223,14 @@ impl Tested {
 
     fn originals<'e, 'a>(
         &self,
-        entries: &'e mut [JudgedComparison<'a>],
-    ) -> impl Iterator<Item = &'e mut JudgedComparison<'a>> {
+        entries: &'e mut [PendingComparison<'a>],
+    ) -> impl Iterator<Item = &'e mut PendingComparison<'a>> {
         let chosen = entries.iter_mut().enumerate().filter(|(at, _)| self.originals.contains(at));
         chosen.map(|(_, entry)| entry)
     }
 }
 
-fn judge_rates(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Look]) {
+fn judge_rates(entries: &mut [PendingComparison<'_>], family: Family, looks: &[Look]) {
     let tested = Tested::of(entries, family, |against| against.inference().is_some());
     let compared = tested.originals(entries).filter_map(|entry| {
         let StepComparison { ratio, verdict, decided, .. } = &mut entry.against;
@@ -245,7 +247,7 @@ fn judge_rates(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Lo
     }
 }
 
-fn judge_p99(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Look]) {
+fn judge_p99(entries: &mut [PendingComparison<'_>], family: Family, looks: &[Look]) {
     let is_tested = |found: &PercentileRatio| found.ratio.inference.is_some();
     let tested = Tested::of(entries, family, |against| against.p99.as_ref().is_some_and(is_tested));
     let percentiles =
@@ -261,7 +263,7 @@ fn judge_p99(entries: &mut [JudgedComparison<'_>], family: Family, looks: &[Look
 }
 
 /// Tests whether ratios depend on the machine.
-fn judge_machines(entries: &mut [JudgedComparison<'_>], family: Family) {
+fn judge_machines(entries: &mut [PendingComparison<'_>], family: Family) {
     let tested = Tested::of(entries, family, |against| against.by_machine.is_some());
     let found = tested.originals(entries).filter_map(|entry| entry.against.by_machine.as_mut());
     by_machine::adjust(&mut found.collect::<Vec<_>>());
@@ -276,7 +278,7 @@ fn judge_machines(entries: &mut [JudgedComparison<'_>], family: Family) {
     }
 }
 
-/// Fills in what the tests of the other direction say about this one.
+/// Fills in a comparison's inference from the tested comparison in the other direction.
 fn mirror(own: Option<&mut Ratio>, original: Option<&Inference>) {
     let own = own.and_then(|ratio| ratio.inference.as_mut());
     if let Some((own, original)) = own.zip(original) {
@@ -286,7 +288,7 @@ fn mirror(own: Option<&mut Ratio>, original: Option<&Inference>) {
     }
 }
 
-impl JudgedComparison<'_> {
+impl PendingComparison<'_> {
     fn judge(&mut self) {
         let Pair { base, variant, family } = self.pair;
         let step = self.step;
@@ -302,8 +304,8 @@ impl JudgedComparison<'_> {
                 foreign_load: self.against.foreign_load,
             },
             by_ratio: self.against.verdict,
-            // The control, which is the base under its second name, tests the comparison and is not
-            // its subject.
+            // The control is the base under its second name. A control that misses the target says
+            // nothing about a variant.
             misses_target: family != Family::Control && step.misses_target_of(base, variant),
             paced: of_variant
                 .filter(|_| has_fixed_rates)

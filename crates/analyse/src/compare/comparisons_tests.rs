@@ -39,15 +39,15 @@ fn one_block_has_a_ratio_and_nothing_more() {
 }
 
 #[test]
-fn no_block_in_which_both_are_valid_is_invalid_and_a_step_that_did_not_run_is_nothing() {
+fn without_a_block_valid_for_both_the_verdict_is_invalid_and_a_step_that_did_not_run_has_none() {
     let cells = vec![cell(1, "a", vec![load_step(1_000)]), cell(2, "b", vec![load_step(1_000)])];
     let findings = analyse(&run(&["a", "b"], 2, cells));
     let verdicts = |step: usize| findings.workloads[0].steps[step].variants[1].to_base.verdict;
     assert_eq!((verdicts(0), verdicts(1)), (Some(Verdict::Invalid), None));
 }
 
-/// Five variants in ten steps over three blocks. Some differ and some do not, and they scatter, so
-/// that what is decided depends on the size of the family.
+/// Five variants in ten steps over three blocks. Some differ and some do not, and they scatter so
+/// much that the verdicts depend on the size of the family.
 fn five(plan: &str) -> Run {
     const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
     let rate = |variant: u64, step: u64, block: u64| {
@@ -150,7 +150,7 @@ fn the_other_direction_is_the_mirror_image_and_no_test_of_its_own() {
 }
 
 #[test]
-fn fewer_variants_in_a_report_change_nothing_that_is_said_of_them() {
+fn leaving_variants_out_of_a_report_does_not_change_the_other_comparisons() {
     let whole = all_said(&analyse(&five(SECTIONS)));
     let names = ["a", "c", "e"].map(str::to_owned);
     let some = all_said(&analyse_only(&mut five(SECTIONS), &names, &Choices::default()).unwrap());

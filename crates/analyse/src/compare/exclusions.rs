@@ -9,9 +9,9 @@ use crate::model::{
 };
 
 impl ComparedStep {
-    /// Whether new went wrong in a larger share of its blocks than base, which is valid in some
-    /// block. It is for two runs, whose blocks are not paired. Blocks that did not run or were
-    /// stopped do not count.
+    /// Whether new was invalid or failed in a larger share of its blocks than base. It is `false`
+    /// where base has no rate. The check is for two runs, whose blocks are not paired. Blocks that
+    /// did not run or were stopped do not count.
     fn new_breaks_more(&self) -> bool {
         let of_side = |with_a_rate: usize, left_out: &[Exclusion]| {
             let faults = left_out.iter().filter(|one| one.kind.is_fault()).count();
@@ -27,7 +27,7 @@ impl ComparedStep {
 impl Comparison {
     /// Steps in which new is invalid or failed in a block in which base is valid, each with the
     /// first such block. For two runs, whose blocks are not paired, these are the steps in which
-    /// new went wrong in a larger share of its blocks than base.
+    /// new was invalid or failed in a larger share of its blocks than base.
     pub fn broken(&self) -> Vec<(&ComparedStep, &Exclusion)> {
         let of_step = |step: &ComparedStep, one: &Exclusion| {
             let is_measured = match self.paired {
@@ -76,8 +76,8 @@ fn of_run(run: &StepRun) -> Option<(ExclusionKind, Vec<Warning>)> {
     }
 }
 
-/// Why a cell has no record of a step. It is `None` for a cell that completed: it had no such step
-/// to run, because a load whose data are restored runs only once.
+/// Returns why a cell has no record of a step. It is `None` for a completed cell, which had no such
+/// step to run: where the loaded data are restored from a snapshot, later cells do not load again.
 fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, Vec<Warning>)> {
     let Some(cell) = cell else { return Some((ExclusionKind::DidNotRun, Vec::new())) };
     match cell.outcome() {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_block_of_the_base_does_not_excuse_more_of_them_in_another_run() {
+    fn a_faulty_block_of_the_base_does_not_excuse_more_faulty_blocks_in_another_run() {
         let broken = |base: (u32, u32), new: (u32, u32)| {
             let (base, new) = (with_faults("x", base.0, base.1), with_faults("y", new.0, new.1));
             let side = |run| Side { run, variant: "a" };

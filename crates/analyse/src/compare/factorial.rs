@@ -147,10 +147,10 @@ pub(crate) fn judge_effects(
     adjust_verdicts(steps);
 }
 
-/// Turns the verdicts on times, and makes an effect undecided where more than its factors may have
-/// changed the rates. Where a variant answered nothing in a block, the effect is from the other
-/// blocks only. Unequal writes, and other programs that ran next to some variants, change the rates
-/// too.
+/// Swaps faster and slower where the headline is a time, and makes an effect undecided where
+/// something other than its factors may have changed the rates. There are three such cases: a
+/// variant answered nothing in a block, so the effect is from the other blocks only; the variants
+/// had unequal background writes; or other programs ran next to some variants.
 fn adjust_verdicts(steps: &mut [&mut StepFindings]) {
     for step in steps.iter_mut().filter(|step| step.less_is_better) {
         for effect in &mut step.effects {
@@ -170,8 +170,8 @@ fn adjust_verdicts(steps: &mut [&mut StepFindings]) {
 /// The effect over the blocks in which every variant of the contrast is valid; `None` when there is
 /// no such block.
 fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect> {
-    // This is the logarithm of the effect in one block. It is −∞, ∞ or not a number where a variant
-    // answered nothing.
+    // The logarithm of the effect in one block is −∞, ∞ or not a number where a variant answered
+    // nothing.
     let in_block = |block: u32| -> Option<f64> {
         let log = |(variant, weight): &(String, f64)| {
             let rate = valid(step.runs_of(variant)).find(|run| run.block == block)?.rate;
@@ -192,8 +192,8 @@ fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect
     Some(Effect { name: name.to_owned(), ratio, stalled, missed: missed(step, contrast), verdict: None })
 }
 
-/// Variants of the contrast that did not keep the background rate; empty where no other of them
-/// kept it.
+/// Variants of the contrast that did not keep the background rate; empty where none of the
+/// contrast's variants kept it.
 fn missed(step: &StepFindings, contrast: &Contrast) -> Vec<String> {
     let has_part = |name: &str| contrast.iter().any(|(variant, _)| variant == name);
     let own =
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interaction_is_what_the_one_factor_does_to_the_others_ratio() {
+    fn an_interaction_is_how_one_factor_changes_the_others_ratio() {
         // Alone either costs 20 %, and together they cost no more: with the binlog, doublewrite is
         // free.
         insta::assert_snapshot!(effects(&found(&[[100_000, 80_000, 80_000, 80_000]])).join("\n"), @r"
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_full_factorial_has_its_fault() {
+    fn variants_that_are_no_full_factorial_design_have_a_fault() {
         let variant = |name: &str, pairs: &[(&str, &str)]| VariantInfo {
             factors: factors(pairs),
             ..crate::fixtures::variant(name)

@@ -1,11 +1,12 @@
-//! Verdicts for a run that was analysed while it went on: how much error each look may spend, and
-//! what was decided at which look.
+//! Verdicts for a run that was analysed before it ended: the p-values over several looks, and the
+//! look at which each comparison was decided.
 //!
 //! A run with a budget is analysed (looked at) after the plan's blocks and after each further
-//! block, and stops when all is decided. Each comparison has a p-value that holds at whatever look
-//! the run ends (`statistics::repeated_t`). It is the smallest over the comparison's looks so far,
-//! by the number of its own blocks. At each look, the p-values of all comparisons in the run are
-//! one family, and what is found remains.
+//! block, and stops when all comparisons are decided. Each comparison has a p-value that is valid
+//! whichever look is the last (`statistics::repeated_t`). It is the smallest p-value over the looks
+//! so far, each of which uses the number of blocks that this comparison had at that look. At each
+//! look, the p-values of all comparisons in the run are one family. A verdict that a look has
+//! reached is never taken back.
 
 use dbdyno_record::{Run, RunEvent};
 
@@ -15,13 +16,13 @@ use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::repeated_t::{self, At};
 use crate::statistics::student::{Estimate, equivalence_bounds};
 
-/// Smallest number of blocks for a look, except for the last look. Fewer blocks could find next to
-/// nothing.
+/// Smallest number of blocks for a look, except for the last look. With fewer blocks, a look would
+/// find almost nothing.
 const MIN_BLOCKS: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Look {
-    /// Number of blocks that were over.
+    /// Number of blocks that had ended.
     pub(crate) blocks: u32,
     pub(crate) is_last: bool,
 }
@@ -34,7 +35,7 @@ pub(crate) struct Compared<'a> {
     pub(crate) margin: f64,
     pub(crate) inference: &'a mut Inference,
     pub(crate) verdict: &'a mut Option<Verdict>,
-    /// The place where the deciding look is kept.
+    /// Receives the look at which the verdict was reached.
     pub(crate) decided: Option<&'a mut Option<Decided>>,
 }
 
@@ -65,8 +66,8 @@ pub(crate) fn looks_note(looks: &[Look]) -> Option<Warning> {
     (!looks.is_empty()).then(|| Warning::new(Code::InterimAnalyses).with("looks", looks.len()))
 }
 
-/// The notes on the looks at either run, for a comparison of two runs, whose test is for numbers of
-/// blocks that were fixed beforehand.
+/// The notes on the looks at either run, for a comparison of two runs. That comparison's test
+/// assumes that the numbers of blocks were fixed beforehand.
 pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Warning> {
     let of_run = |run: &Run| {
         let count = looks(run).len();
@@ -88,8 +89,8 @@ struct SoFar {
     decided: Option<Decided>,
 }
 
-/// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and
-/// sets their verdicts.
+/// Adjusts the p-values of comparisons that are made at once, and sets their verdicts. Without
+/// looks, the comparisons are judged once, at the run's end.
 pub(crate) fn judge_family(looks: &[Look], all: &mut [Compared<'_>]) {
     if !looks.is_empty() {
         return judge_at(looks, all);
@@ -100,8 +101,8 @@ pub(crate) fn judge_family(looks: &[Look], all: &mut [Compared<'_>]) {
     }
 }
 
-/// Fills in adjusted p-values, verdicts and intervals. For each comparison, the first verdict
-/// holds.
+/// Fills in adjusted p-values, verdicts and intervals. Each comparison keeps the first verdict
+/// other than undecided.
 fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
     for compared in all.iter_mut() {
         (compared.inference.q_difference, compared.inference.q_same) = (1.0, 1.0);
@@ -140,8 +141,8 @@ fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
 }
 
 impl SoFar {
-    /// Updates the values with the blocks of one look. `before` is the last block of the look
-    /// before it.
+    /// Updates the values with the blocks of one look. `before` is the last block of the previous
+    /// look.
     fn look(&mut self, compared: &mut Compared<'_>, before: u32, Look { blocks, is_last }: Look) {
         let known: Vec<(u32, f64)> =
             compared.blocks.iter().copied().filter(|(block, _)| *block <= blocks).collect();

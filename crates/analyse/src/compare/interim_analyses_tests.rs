@@ -47,7 +47,7 @@ fn heavy(of: u64, block: u64) -> f64 {
     0.01 * part(0) / (squares / 3.0).sqrt()
 }
 
-/// Noise from a machine that is slower by 1 % from one measurement to the next, where each
+/// Noise from a machine that gets slower by 1 % from one measurement to the next, where each
 /// measurement scatters by 1 %. Which side is measured first is random.
 fn drifting(of: u64, block: u64) -> f64 {
     let side = if normal(of ^ 0xd41f, block) > 0.0 { 1.0 } else { -1.0 };
@@ -125,7 +125,7 @@ fn a_family_of_42_equal_steps_has_a_false_verdict_in_at_most_5_percent_of_runs()
 }
 
 #[test]
-fn of_the_differences_found_over_42_comparisons_at_most_5_percent_are_false() {
+fn at_most_5_percent_of_the_differences_found_over_42_comparisons_are_false() {
     let truths: Vec<f64> = (0..42).map(|index| if index % 3 == 0 { 0.04 } else { 0.0 }).collect();
     let (mut false_share, mut found) = (0.0, 0);
     for study in 0..100 {
@@ -140,7 +140,7 @@ fn of_the_differences_found_over_42_comparisons_at_most_5_percent_are_false() {
 }
 
 #[test]
-fn same_is_said_of_a_difference_as_great_as_the_margin_in_at_most_5_percent_of_studies() {
+fn at_most_5_percent_of_studies_say_same_for_a_difference_as_large_as_the_margin() {
     let run = Budgeted { margin: 0.02, ..USUAL };
     let said = |truth: f64| {
         let is_same = |study: &u64| run.run(*study, &[truth])[0].verdict == Some(Verdict::Same);
@@ -152,7 +152,7 @@ fn same_is_said_of_a_difference_as_great_as_the_margin_in_at_most_5_percent_of_s
 }
 
 #[test]
-fn intervals_hold_the_truth_in_95_percent_of_runs_whatever_ended_them() {
+fn intervals_contain_the_truth_in_95_percent_of_runs_whatever_ended_them() {
     let run = Budgeted { enough: 1, ..USUAL };
     let holds = |study: &u64| {
         let interval = run.run(*study, &[0.015])[0].inference.interval;
@@ -166,7 +166,7 @@ fn intervals_hold_the_truth_in_95_percent_of_runs_whatever_ended_them() {
 /// for runs of `most` blocks.
 fn cost(truth: f64, deviation: f64, most: u32) -> (f64, f64) {
     const STUDIES: u64 = 300;
-    // The noise of `calm` is 1 %, so that all is measured in that unit.
+    // The noise of `calm` is 1 %, so the true ratio and the margin are scaled to that noise.
     let scale = 0.01 / deviation;
     let run = Budgeted { margin: (1.02_f64.ln() * scale).exp_m1(), most, ..USUAL };
     let all: Vec<Simulated> =
@@ -179,7 +179,7 @@ fn cost(truth: f64, deviation: f64, most: u32) -> (f64, f64) {
 #[test]
 fn differences_cost_few_more_blocks_than_if_their_number_had_been_known() {
     let margin = 1.02_f64.ln();
-    // The pairs are noise and true difference.
+    // Each pair is a standard deviation of the noise and a true difference.
     for (deviation, truth) in [(0.03, 0.3), (0.05, 0.3), (0.04, 0.15)] {
         let fixed = blocks_needed(truth, margin, deviation, LEVEL, 0.8).unwrap();
         let (mean, _) = cost(truth, deviation, 30);

@@ -1,6 +1,6 @@
-//! How much ratios scatter from block to block, how much a plan with a given number of blocks can
-//! show on a machine with that noise (the table of `dbdyno plan`), and warnings about rates that
-//! rise or fall from block to block (drift).
+//! Measures how much ratios scatter from block to block, and forecasts what a plan with a given
+//! number of blocks can show on a machine with that noise (the table of `dbdyno plan`). Warns about
+//! rates that rise or fall from block to block (drift).
 
 use std::collections::BTreeSet;
 
@@ -65,8 +65,8 @@ pub fn pooled(parts: &[(f64, u32)]) -> Option<(f64, u32)> {
     (degrees > 0).then(|| ((squares / f64::from(degrees)).sqrt(), degrees))
 }
 
-/// What can be seen for one step, with 80 % power. Differences and margins are fractions, so that
-/// 0.02 is 2 %.
+/// What a plan can detect in one step, with 80 % power. Differences and margins are fractions: 0.02
+/// is 2 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
     /// A variant that is faster by this fraction gets the verdict `faster`: it is found to differ
@@ -84,9 +84,10 @@ pub struct Forecast {
     pub blocks_for_same: Option<u32>,
 }
 
-/// What `blocks` show when log ratios scatter from block to block with `deviation`. `comparisons`
-/// is how many the run makes at once (steps × variants other than the base), `wanted` is the
-/// difference to be found, and `margin` is what counts as no difference.
+/// Forecasts what `blocks` show when log ratios scatter from block to block with `deviation`.
+/// `comparisons` is how many the run makes at once (steps × variants other than the base), `wanted`
+/// is the difference to be found, and `margin` is the difference up to which two variants count as
+/// the same.
 pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, margin: f64) -> Forecast {
     let alone = LEVEL / comparisons.max(1) as f64;
     let fraction = |log: Option<f64>| log.map(f64::exp_m1);
@@ -100,8 +101,8 @@ pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, ma
     }
 }
 
-/// Number of blocks, fixed beforehand, that show as much as up to `most` blocks do with an analysis
-/// after each. docs/concepts/statistics-methods.md has the simulations.
+/// Number of blocks that, if it is fixed beforehand, shows as much as a run of up to `most` blocks
+/// that is analysed after each block. docs/concepts/statistics-methods.md has the simulations.
 pub fn fixed_blocks(most: u32) -> u32 {
     (f64::from(most) / 1.3).round() as u32
 }
@@ -139,7 +140,7 @@ fn common_trend(workloads: &[WorkloadFindings]) -> Option<Trend> {
         .map(|variant| valid(&variant.runs).map(|run| run.rate.ln()).collect::<Vec<f64>>())
         .filter(|logs| logs.len() == blocks.len() && logs.iter().all(|log| log.is_finite()))
         .collect();
-    // A single series has its own test.
+    // A single series has its own test, which this one would repeat.
     (series.len() > 1).then_some(())?;
     let of_block = |at: usize| series.iter().map(|logs| logs[at]).sum::<f64>() / series.len() as f64;
     trend(&(0..blocks.len()).map(of_block).collect::<Vec<_>>())
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_noise_is_that_of_the_base_against_itself_where_there_is_one() {
+    fn the_noise_is_from_the_control_where_there_is_one() {
         let rates = [(1_000, 1_010, 2_000), (1_000, 990, 2_100), (1_000, 1_000, 1_900)];
         let cells = rates.iter().zip(1..).flat_map(|((a, control, b), block)| {
             [("a", a), ("a~control", control), ("b", b)]

@@ -8,7 +8,7 @@ use dbdyno_model::Section;
 use dbdyno_record::{Manifest, workload_and_setup};
 
 /// A set of comparisons over which false discovery is corrected once. It depends on the plan alone,
-/// so that a comparison says the same for any base, section or format.
+/// so a comparison has the same result for any base, section or format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     /// The pairs that the plan compares: each variant with its base, and the pairs in its sections
@@ -64,7 +64,7 @@ pub(crate) struct PublishedPair {
     pub(crate) variant: String,
 }
 
-/// The things that decide which pairs there are.
+/// The sources of the pairs to compare.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) manifest: &'a Manifest,
@@ -94,7 +94,8 @@ impl<'a> Asked<'a> {
             let is_planned = planned.iter().any(|(one, other)| is(one, other));
             if is_planned { Family::Planned } else { Family::Others }
         };
-        // These are one family, whichever of them a reader asks for.
+        // All other pairs are one family. A reader asks for some of them only, but all are tested,
+        // so that a result does not depend on the reader's choice.
         if all.iter().any(|pair| family(*pair) == Family::Others) {
             let known: BTreeSet<(&str, &str)> = all.iter().copied().collect();
             for (at, base) in names(self.manifest).enumerate() {
@@ -166,8 +167,8 @@ pub fn margin_of(manifest: &Manifest, step: &str) -> f64 {
     Margins::planned(manifest).of(step)
 }
 
-/// Patterns of a run's margins that fit no step in its workloads. They are mistakes, because no one
-/// writes a pattern that means nothing.
+/// Patterns of a run's margins that fit no step in its workloads. Such a pattern is a mistake,
+/// because it has no effect.
 pub fn margins_without_step(manifest: &Manifest) -> Vec<String> {
     let fits_none = |pattern: &&String| {
         !manifest.workloads.iter().flat_map(|workload| &workload.steps).any(|step| fits(pattern, step))
@@ -184,7 +185,7 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     };
     let mut parts: Vec<&str> = others.split('*').collect();
     let last = parts.pop().unwrap_or_default();
-    // Taking the leftmost place of each part leaves most for the others.
+    // Matching each part as far left as possible leaves the most text for the parts after it.
     for part in parts {
         match rest.find(part) {
             Some(at) => rest = &rest[at + part.len()..],

@@ -1,5 +1,6 @@
-//! Compares published figures with the measured ones, which agree with them, contradict them or
-//! leave it open. Published findings are looked for in the run's own comparisons.
+//! Compares published figures with the measured ones. A measured figure agrees with the published
+//! one, contradicts it, or is too uncertain for either. Published findings are looked for in the
+//! run's own comparisons.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ pub(crate) struct Published<'a> {
 }
 
 /// A step in a run, with its workload's name.
-type Place<'a> = (&'a str, &'a StepFindings);
+type StepOfWorkload<'a> = (&'a str, &'a StepFindings);
 
 /// The figures of the run that published figures are compared with.
 struct RunFigures<'a> {
@@ -134,7 +135,7 @@ impl RunFigures<'_> {
     }
 
     /// Returns the set-up's steps, or all steps where no set-up is named.
-    fn steps<'s>(&'s self, setup: Option<&'s str>) -> impl Iterator<Item = Place<'s>> {
+    fn steps<'s>(&'s self, setup: Option<&'s str>) -> impl Iterator<Item = StepOfWorkload<'s>> {
         let of_setup = move |workload: &&WorkloadFindings| {
             setup.is_none() || workload_and_setup(&workload.name).1 == setup
         };
@@ -145,12 +146,16 @@ impl RunFigures<'_> {
     }
 
     /// Returns the comparison of two variants, given by their published names.
-    fn against(&self, (workload, step): Place<'_>, (base, variant): (&str, &str)) -> Option<&StepComparison> {
+    fn against(
+        &self,
+        (workload, step): StepOfWorkload<'_>,
+        (base, variant): (&str, &str),
+    ) -> Option<&StepComparison> {
         let (base, variant) = (self.names.get(base)?, self.names.get(variant)?);
         self.comparisons.find(workload, &step.name, base, variant)
     }
 
-    fn ratio(&self, place: Place<'_>, pair: (&str, &str), quantity: Quantity) -> Option<Measured> {
+    fn ratio(&self, place: StepOfWorkload<'_>, pair: (&str, &str), quantity: Quantity) -> Option<Measured> {
         let (_, step) = place;
         let against = self.against(place, pair)?;
         let is_time = step.less_is_better;
@@ -194,7 +199,7 @@ impl RunFigures<'_> {
         let variant = self.names.get(pair.1)?;
         let is_member =
             |step: &StepFindings| step.groups.get(&figures.grouping).is_some_and(|name| name == group);
-        let members: Vec<Place<'s>> =
+        let members: Vec<StepOfWorkload<'s>> =
             self.steps(figures.setup.as_deref()).filter(|(_, step)| is_member(step)).collect();
         let workload = members.first().map(|(workload, _)| *workload);
         let first = members.iter().find_map(|(_, step)| step.sweep_connections());
@@ -236,7 +241,7 @@ impl RunFigures<'_> {
     /// Returns what a step shows, by the comparison's verdict. A finding with its own threshold,
     /// and one on costs, which have no verdict, are compared with the interval. The result is
     /// `None` where one of the two variants did not run.
-    fn shown(&self, place: Place<'_>, finding: &PublishedFinding) -> Option<Shown> {
+    fn shown(&self, place: StepOfWorkload<'_>, finding: &PublishedFinding) -> Option<Shown> {
         let (_, step) = place;
         let pair = (finding.base.as_str(), finding.variant.as_str());
         let ran = |name: &str| self.names.get(name).is_some_and(|name| !step.runs_of(name).is_empty());
@@ -389,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_published_group_is_held_against_the_first_number_of_connections_and_all_that_have_one() {
+    fn a_published_group_is_compared_at_the_first_number_of_connections_and_with_steps_outside_a_sweep() {
         let mut run = sweep([4, 8, 16]);
         run.manifest.plan = plan(PLAN);
         let rows = analyse(&run).published.expect("it names some").rows;
@@ -430,11 +435,11 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_agrees_when_the_whole_interval_is_near_it_and_a_wide_one_tells_nothing() {
+    fn a_figure_agrees_when_the_whole_interval_is_near_it_and_a_wide_interval_shows_nothing() {
         let of = |parts| published(parts, false).rows[0].agreement;
         assert_eq!(of([0.5, 0.505, 0.495]), Agreement::Agrees);
         assert_eq!(of([0.7, 0.705, 0.695]), Agreement::Contradicts);
-        // Its interval holds the published 0.50 and much besides.
+        // The interval contains the published 0.50 and a wide range around it.
         assert_eq!(of([0.2, 0.5, 1.2]), Agreement::TooWide);
         let measured =
             |value, low, high| Some(Measured { value, interval: Some(Interval { low, high }), blocks: 3 });
@@ -449,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_ran_and_are_invalid_are_not_said_to_be_impossible_to_try() {
+    fn steps_that_ran_and_are_invalid_are_not_reported_as_untested() {
         let found = published([0.5, 0.5, 0.5], true);
         let of = |says: &str| found.findings.iter().find(|one| one.says == says).unwrap();
         assert_eq!((of("b is slower").seen, of("b is slower").steps_invalid), (Seen::Invalid, 1));

@@ -68,7 +68,8 @@ fn text(plans: &[(String, Vec<u32>)]) -> String {
     plans.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join(" or ")
 }
 
-/// A plan in few words, without what differs from run to run: costs, row estimates, values.
+/// A plan as short text, without the parts that differ from run to run: costs, row estimates and
+/// values.
 fn normal(plan: &QueryPlan) -> String {
     if let Some(error) = &plan.error {
         // Only the error code is kept, because the rest quotes the statement.
@@ -104,8 +105,8 @@ fn operators(plan: &QueryPlan) -> Vec<Operator> {
         walk("", &json, 0, &mut found);
         own_times(&mut found);
     }
-    // So far a depth is a number of characters or of JSON levels. Below it is a level among
-    // operators.
+    // A depth read from the plan is a number of characters or of JSON levels. The next lines turn
+    // it into a level among the operators.
     let mut above: Vec<usize> = Vec::new();
     for operator in &mut found {
         above.retain(|depth| *depth < operator.depth);
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_of_a_product_is_its_nodes_and_one_of_no_product_its_cells() {
+    fn a_plan_of_a_known_product_becomes_its_nodes_and_any_other_its_cells() {
         let postgres = plan("postgres", &[&["Limit"], &["  ->  Seq Scan on t"]]);
         assert_eq!(normal(&postgres), "Limit, then Seq Scan on t");
         let unknown = plan("other", &[&["1", "NULL"], &["2", "t"]]);
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_not() {
+    fn plans_that_cannot_be_compared_are_not() {
         let base = plans(&[mysql("range", "k_1", "99", "")]);
         assert!(plan_differences(&base, &plans(&[plan("sqlite", &[&["0", "0", "0", "SCAN t"]])])).is_empty());
         let refused = QueryPlan {

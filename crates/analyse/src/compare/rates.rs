@@ -14,10 +14,10 @@ use crate::model::{
 };
 use crate::statistics::describe::median;
 
-/// Highest share of the operations due that may be left undone where a schedule counts as kept.
-/// Operations that are left are the slowest ones, and are in no response time. A server that
-/// permanently answers fewer than arrive is overloaded, however small the shortfall.
-const MOST_LEFT: f64 = 0.01;
+/// Highest share of the operations due that may be left undone in a schedule that counts as kept.
+/// The operations left undone are the slowest ones, and no response time includes them. A server
+/// that permanently answers fewer than arrive is overloaded, however small the shortfall.
+const MAX_LEFT_SHARE: f64 = 0.01;
 /// Number of standard deviations by which the operations under way may exceed their mean number.
 const DEVIATIONS: f64 = 3.0;
 /// Number of operations that may be under way at the window's end, however fast the answers are.
@@ -41,7 +41,7 @@ pub struct ReachedRate {
 impl ReachedRate {
     /// Whether the share of operations that were left is small enough for a schedule that was kept.
     pub fn is_kept(self) -> bool {
-        self.left_share <= MOST_LEFT
+        self.left_share <= MAX_LEFT_SHARE
     }
 }
 
@@ -51,7 +51,7 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
     let due = schedule.due as f64;
     let share = |operations: f64| if due > 0.0 { operations / due } else { 0.0 };
     let growth = schedule.queue_growth as f64;
-    let excess = (growth - most_under_way(kind, schedule)).max(0.0);
+    let excess = (growth - max_under_way(kind, schedule)).max(0.0);
     Some([
         schedule.asked_per_second,
         kind.operations_per_second,
@@ -63,9 +63,10 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
 
 /// How many operations a server that keeps up may have under way at one moment. Their mean is
 /// arrivals per second times service time, by Little's law, and chance adds to it as in a Poisson
-/// distribution. In a short window the result could be most of what was due, and slow answers
-/// cannot be told from a queue. It is therefore at most half of what was due.
-fn most_under_way(kind: &KindResult, schedule: &Schedule) -> f64 {
+/// distribution. In a short window the result could be most of the operations due, and slow answers
+/// could not be distinguished from a queue. It is therefore at most half of the operations due, but
+/// never below [`MIN_UNDER_WAY`].
+fn max_under_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
     (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(MIN_UNDER_WAY)
 }
@@ -272,7 +273,7 @@ pub(crate) fn zero_rate_warnings(step: &StepFindings, base: &str) -> Vec<Warning
     step.variants.iter().filter_map(of_variant).collect()
 }
 
-fn some(blocks: &[u32]) -> Option<&[u32]> {
+fn non_empty(blocks: &[u32]) -> Option<&[u32]> {
     (!blocks.is_empty()).then_some(blocks)
 }
 
@@ -280,13 +281,13 @@ fn some(blocks: &[u32]) -> Option<&[u32]> {
 pub(crate) fn zero_rate_notes(steps: &[ComparedStep]) -> Vec<Warning> {
     let of_step = |step: &ComparedStep| {
         let found = Some(&step.to_base.zero_rates).filter(|found| !found.is_empty())?;
-        let warning = match some(&found.stalled) {
+        let warning = match non_empty(&found.stalled) {
             Some(blocks) => {
                 Warning::new(Code::NewAnsweredNothing).with("blocks", blocks).with("of", found.blocks)
             }
             None => Warning::new(Code::BaseAnsweredNothing),
         };
-        let warning = warning.at(&step.step).with_some("base_blocks", some(&found.base_stalled));
+        let warning = warning.at(&step.step).with_some("base_blocks", non_empty(&found.base_stalled));
         Some(warning.with_some("ratio", step.to_base.value()))
     };
     steps.iter().filter_map(of_step).collect()
@@ -330,8 +331,8 @@ mod tests {
         assert_eq!(target_warnings(step).len(), 2);
     }
 
-    /// `qr100` with two clients in blocks of 2 s. The numbers are the second client's rows per
-    /// second, of 100; the first client keeps its part.
+    /// `qr100` with two clients in blocks of 2 s. Each client's target is 100 rows per second. The
+    /// first client keeps its target, and `second_client` has the second client's rates.
     fn of_two_clients(second_client: &[u64]) -> Findings {
         let step = |rows: u64| {
             let mut step = query_step(400, 100);
@@ -377,7 +378,7 @@ mod tests {
     fn the_target_is_judged_on_rounded_figures() {
         assert!(keeps_target(949.5, 1000.0, 0.95));
         assert!(!keeps_target(949.4, 1000.0, 0.95));
-        // round(0.95 * 250) = round(237.5) = 238, so that 237.4 is below it.
+        // round(0.95 * 250) = round(237.5) = 238, so 237.4 is below it.
         assert!(!keeps_target(237.4, 250.0, 0.95));
         assert!(keeps_target(237.6, 250.0, 0.95));
     }

@@ -185,7 +185,7 @@ impl<'a> GroupRatios<'a> {
         found
     }
 
-    /// The ratios without bounds, each as a ratio of rates. A ratio of times is inverted, so that
+    /// The ratios without bounds, each as a ratio of rates. A ratio of times is inverted, so
     /// above 1 is faster in every step.
     pub(crate) fn into_speeds(self) -> Self {
         let speed = |(step, ratio): OfStep<'a>| match step.less_is_better {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn no_common_block_is_no_ratio() {
+    fn without_a_common_block_there_is_no_ratio() {
         assert!(ratio_of_runs(&[step_run(1, 1.0)], &[step_run(2, 1.0)]).is_none());
         assert!(ratio_of_runs(&[step_run(1, 1.0)], &[step_run(1, 0.0)]).is_none());
     }
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_truth_though_steps_share_their_blocks_and_scatter_unequally() {
+    fn the_interval_contains_the_truth_though_steps_share_their_blocks_and_scatter_unequally() {
         // Six steps have different true ratios. A block moves all of them together, and also each
         // by itself, one of them far more than the others.
         const STUDIES: u64 = 4_000;
@@ -382,19 +382,19 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_variants_few_are_called_different() {
-        called_different_of(200);
+    fn few_equal_variants_are_called_different() {
+        equal_variants_called_different(200);
     }
 
     #[test]
     #[ignore = "in cargo xtask test --all: more simulated studies"]
-    fn of_equal_variants_at_most_one_in_twenty_is_called_different() {
-        called_different_of(1_000);
+    fn at_most_one_in_twenty_equal_variants_is_called_different() {
+        equal_variants_called_different(1_000);
     }
 
     /// A/A studies: percentiles whose logarithms scatter by 10 % from block to block, as p99 does
     /// on a busy machine.
-    fn called_different_of(trials: u64) {
+    fn equal_variants_called_different(trials: u64) {
         let scattered = |study, number| (1_000.0 * (0.1 * normal(study, number)).exp()) as u64;
         let differ = (0..trials)
             .filter(|study| {
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_the_two_has_not_is_not_available_and_invalid_runs_do_not_count() {
+    fn a_metric_that_one_of_the_two_lacks_is_not_available_and_invalid_runs_do_not_count() {
         let found = relative_metrics(
             &[relative_metrics_run(1, None, 1.0)],
             &[relative_metrics_run(1, Some(10.0), 1.0)],

@@ -4,8 +4,8 @@
 //! A verdict needs two things. One is a p-value, adjusted over all comparisons that are made at
 //! once, so that at most 5 % of the reported differences are false. The other is a margin, below
 //! which a difference does not matter. docs/concepts/statistics.md explains both. Some comparisons
-//! are undecided for a stated reason, whatever their ratio and interval say. No other place takes a
-//! verdict back.
+//! are undecided for a stated reason, whatever their ratio and interval say. No other module takes
+//! a comparison's verdict back.
 //!
 //! One such reason is that other programs took a part f of the CPU time that server or client could
 //! have had. Without those programs, a rate could have been up to 1 ÷ (1 − f) times as high. Where
@@ -78,7 +78,7 @@ fn of_bound(ratio: &Ratio, margin: f64) -> Option<Verdict> {
 /// most likely answered.
 pub const MIN_SECONDS: f64 = 0.000_1;
 
-/// What a rule may look at.
+/// The input of a rule.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) step: &'a StepFindings,
@@ -237,7 +237,7 @@ pub fn p_text(p: f64) -> String {
 }
 
 /// Share of the CPU time taken by other programs from which on no difference is decided.
-const MOST_FOREIGN: f64 = 0.5;
+const MAX_FOREIGN_SHARE: f64 = 0.5;
 
 impl ForeignLoad {
     /// The foreign load over the valid runs of both; `None` where it changes no verdict.
@@ -255,7 +255,7 @@ impl ForeignLoad {
     /// The verdict for rates or times, given the ratio's own verdict and its log interval
     /// `low..high`.
     fn judged(self, verdict: Verdict, (low, high): (f64, f64), margin: f64, is_time: bool) -> Verdict {
-        // From here on the logs are those of a rate, of which more is better.
+        // From here on the logarithms are those of a rate, for which more is better.
         let (low, high) = if is_time { (-high, -low) } else { (low, high) };
         let holds = match verdict {
             Verdict::Faster => low - self.slowed(self.base_share) > margin.ln_1p(),
@@ -264,7 +264,7 @@ impl ForeignLoad {
             // A stall, or a rate that the plan sets, does not depend on a comparison of rates.
             Verdict::Stalled | Verdict::Paced | Verdict::Undecided | Verdict::Invalid => return verdict,
         };
-        let is_less = self.base_share < MOST_FOREIGN && self.new_share < MOST_FOREIGN;
+        let is_less = self.base_share < MAX_FOREIGN_SHARE && self.new_share < MAX_FOREIGN_SHARE;
         if holds && is_less { verdict } else { Verdict::Undecided }
     }
 
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_inside_of_the_margin_does_not_make_other_differences_more_likely() {
+    fn differences_inside_the_margin_do_not_make_other_differences_more_likely() {
         let small = || paired(&[1.010, 1.011, 1.009], 0.02, 1).unwrap();
         let mut all: Vec<Inference> = (0..20).map(|_| small()).collect();
         assert!(small().p_difference < 0.01);
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_within_the_margin_changes_nothing() {
+    fn foreign_load_within_the_margin_changes_nothing() {
         assert_eq!(foreign_load_word(Verdict::Same, (0.99, 1.01), 0.04, 0.04), Verdict::Same);
         assert_eq!(foreign_load_word(Verdict::Slower, (0.90, 0.94), 0.0, 0.04), Verdict::Slower);
         assert!(ForeignLoad::between(&runs(&[0.1, 0.0]), &runs(&[0.0]), MARGIN).is_some(), "5.1 %");
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn of_times_a_longer_one_may_be_due_to_others() {
+    fn a_longer_time_may_be_due_to_other_programs() {
         let found = ForeignLoad { base_share: 0.0, new_share: 0.2 };
         let word = |low: f64, high: f64| found.judged(Verdict::Slower, (low.ln(), high.ln()), MARGIN, true);
         assert_eq!((word(1.20, 1.30), word(1.35, 1.40)), (Verdict::Undecided, Verdict::Slower));

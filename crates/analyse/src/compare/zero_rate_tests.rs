@@ -71,7 +71,7 @@ fn against_a_base_that_stood_still_nothing_is_faster_or_the_same() {
 }
 
 #[test]
-fn a_comparison_of_pairs_says_it_above_its_table() {
+fn a_comparison_of_pairs_has_a_note_on_it_above_its_table() {
     let run = run_of_pairs("x", &STILL);
     let found = compared(&run, &run);
     assert_eq!(found.steps[0].to_base.verdict, Some(Verdict::Stalled));
@@ -84,7 +84,7 @@ fn a_comparison_of_pairs_says_it_above_its_table() {
 }
 
 #[test]
-fn of_two_runs_the_one_that_stood_still_in_more_of_its_blocks_has_stalled() {
+fn between_two_runs_the_one_that_stood_still_in_more_of_its_blocks_is_stalled() {
     let word = |base: &[(u64, u64)], new: &[(u64, u64)]| {
         compared(&run_of_pairs("x", base), &run_of_pairs("y", new)).steps[0].to_base.verdict
     };
@@ -107,7 +107,7 @@ fn a_step_with_a_standstill_is_not_counted_among_others() {
 }
 
 #[test]
-fn an_effect_that_lacks_a_block_is_open() {
+fn an_effect_that_lacks_a_block_is_undecided() {
     let effects = |last: u64| {
         let cells = (1..=5).flat_map(|block| {
             let rate = |rate: u64| vec![load_step(if block == 5 { last.min(rate) } else { rate })];
@@ -120,7 +120,7 @@ fn an_effect_that_lacks_a_block_is_open() {
         analyse(&run).workloads[0].steps[0].effects.clone()
     };
     assert_eq!(effects(80_000)[0].verdict, Some(Verdict::Slower));
-    let open = &effects(0)[0];
-    assert_eq!((open.verdict, open.stalled.as_slice()), (Some(Verdict::Undecided), &[5][..]));
-    assert_eq!(open.ratio.blocks.len(), 4);
+    let undecided = &effects(0)[0];
+    assert_eq!((undecided.verdict, undecided.stalled.as_slice()), (Some(Verdict::Undecided), &[5][..]));
+    assert_eq!(undecided.ratio.blocks.len(), 4);
 }

@@ -3,8 +3,8 @@
 //!
 //! Each step has two values per run: the rate, and the 99th percentile of response times. A run
 //! without a value has a reason for that, and a run in which a block stalled has the value 0. With
-//! ratios, both values are divided by the plan's base, so that what the machine does from night to
-//! night cancels out. Changes are judged by permutations of the series, adjusted over all series.
+//! ratios, both values are divided by the plan's base, so changes in the machine from night to
+//! night cancel out. Changes are judged by permutations of the series, adjusted over all series.
 //! docs/concepts/statistics-methods.md has the sources.
 
 use dbdyno_record::{Manifest, Run, parallel};
@@ -51,7 +51,7 @@ impl Detectable {
     }
 }
 
-/// What a series has as its values: rates, or ratios to the base.
+/// The values of a series: rates, or ratios to the base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -119,8 +119,9 @@ pub struct Series {
     pub step: String,
     pub variant: String,
     pub follows: Followed,
-    /// Another series follows this step's rate. That series says what the step lacks, and the
-    /// changes here are a family of tests of their own.
+    /// `true` for a series of response times, where another series follows the same step's rate.
+    /// The series of the rate reports whether the newest run stalled or has no value. The tests of
+    /// all secondary series are a family of their own.
     #[serde(skip)]
     pub is_secondary: bool,
     /// Unit of the values, where they are not ratios.
@@ -129,10 +130,10 @@ pub struct Series {
     pub margin: f64,
     /// One value per run: 0 where a valid block stalled, `None` where the step has no valid block.
     pub values: Vec<Option<f64>>,
-    /// What the newest run lacks that earlier ones had.
+    /// Set where the newest run stalled or has no value, although an earlier run had a rate.
     pub newest: Option<Lapse>,
-    /// Probability that noise alone has a largest change as large as this; `None` for fewer than
-    /// four values.
+    /// Probability that the largest change would be at least this large if the series had only
+    /// noise; `None` for fewer than four values.
     pub p: Option<f64>,
     /// The same probability, adjusted over all series.
     pub adjusted_p: Option<f64>,
@@ -185,7 +186,8 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
     let [first, .., last] = runs.as_slice() else {
         return Err(Error::TooFewRuns { count: runs.len(), going_on: going_on.len() });
     };
-    // Steps that a run has yet to measure would otherwise pass for steps that it lacks.
+    // A run that is still going on is left out. The steps that it has yet to measure would
+    // otherwise count as steps without a value.
     let left_out =
         |run: &&RunValues| Warning::new(Code::LeftOutGoingOn).with("run", run.manifest.run_id.as_str());
     let mut notes: Vec<Warning> = going_on.iter().map(left_out).collect();
@@ -211,7 +213,7 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
         notes.extend(differences.into_iter().map(unlike));
     }
     notes.extend(runs.windows(2).filter_map(small_differences_note));
-    refuse_no_ratios(last, choices)?;
+    require_ratios(last, choices)?;
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&runs, choices, margins);
     notes.extend(fixed_rate_warning(&series));
@@ -242,7 +244,7 @@ fn is_planned(series: &Series, run: &RunValues) -> bool {
         && of_workload.flat_map(|workload| &workload.steps).any(|step| *step == series.step)
 }
 
-fn refuse_no_ratios(last: &RunValues, choices: HistoryChoices<'_>) -> Result<(), Error> {
+fn require_ratios(last: &RunValues, choices: HistoryChoices<'_>) -> Result<(), Error> {
     let base = || last.manifest.base().to_owned();
     match (choices.measure, choices.variant) {
         (Measure::Ratio, _) if last.manifest.variants.len() == 1 => Err(Error::NoRatios { base: base() }),
@@ -268,8 +270,8 @@ fn detectable(series: &[Series]) -> Detectable {
     }
 }
 
-/// A note on small differences between two runs, which may explain a change of level although the
-/// servers did not change.
+/// A note on small differences between two successive runs. They may explain a change of level
+/// although the servers did not change.
 fn small_differences_note(neighbours: &[&RunValues]) -> Option<Warning> {
     let [before, after] = neighbours else { return None };
     let small = small_differences(&before.manifest, &after.manifest);
@@ -328,7 +330,7 @@ fn followed(rates: Series, RunTimes { values, is_fixed_rate }: RunTimes) -> impl
         follows: Followed::ResponseP99,
         is_secondary: !is_fixed_rate,
         rate_label: "p99 µs".to_owned(),
-        // A run with a rate of zero has no times. The note on its rate names it.
+        // A run with a rate of zero has no times. The note on zero rates already names it.
         values: values.into_iter().map(|value| value.filter(|value| is_fixed_rate || *value > 0.0)).collect(),
         ..rates.clone()
     };
@@ -349,8 +351,8 @@ fn judge(series: &mut [&mut Series], runs: &[HistoryRun], seed: u64) {
 /// and a single one could hide the changes in all other runs.
 fn logs(series: &Series) -> Vec<f64> {
     let values = || series.values.iter().flatten().map(|value| series.speed(*value));
-    let least = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
-    values().map(|value| value.max(least).ln()).collect()
+    let lowest = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
+    values().map(|value| value.max(lowest).ln()).collect()
 }
 
 fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change> {
@@ -395,7 +397,7 @@ fn level(stretch: &[(usize, f64)]) -> f64 {
 }
 
 /// Largest number of steps that one note names.
-const NAMED: usize = 10;
+const MAX_NAMED_STEPS: usize = 10;
 
 /// Why the newest run is worse than those before it, whatever the levels say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -444,7 +446,8 @@ pub(crate) struct StepValues {
     /// Whether the schedule of an open loop was kept.
     pub(crate) is_fixed_rate: bool,
     zero_rate: Option<BlockShare>,
-    /// Headline figure and p99 of response times; first as measured, then as ratios to the base.
+    /// Headline figure and p99 of response times, as measured. The next field has them as ratios to
+    /// the base.
     rates: [Option<f64>; 2],
     ratios: [Option<f64>; 2],
 }
@@ -515,8 +518,8 @@ impl RunValues {
     }
 }
 
-/// The value of one step for one variant in one run. It is 0 as soon as one of its valid blocks
-/// stalled, as the geometric mean is. A block in which the base stalled has no ratio.
+/// The value of one step for one variant in one run. It is 0 if any of its valid blocks stalled, as
+/// a geometric mean with a zero is. A block in which the base stalled has no ratio.
 fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     let base_ran = |block: u32| valid(step.runs_of(base)).any(|run| run.block == block && run.rate > 0.0);
     let mut stood = valid(&variant.runs).filter(|run| run.rate <= 0.0);
@@ -529,8 +532,8 @@ fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measur
 }
 
 /// The 99th percentile of response times in microseconds, or its ratio to the base's in the same
-/// block, as the geometric mean over the blocks. It is 0 as soon as a block stalled, because there
-/// are no times then.
+/// block, as the geometric mean over the blocks. It is 0 if any block stalled, because a stalled
+/// block has no times.
 fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     if value(step, variant, base, measure) == Some(0.0) {
         return Some(0.0);
@@ -550,16 +553,16 @@ fn fixed_rate_warning(series: &[Series]) -> Option<Warning> {
         series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_secondary);
     let mut names: Vec<String> = fixed.map(|series| format!("{} {}", series.variant, series.step)).collect();
     let more = more(names.len());
-    names.truncate(NAMED);
+    names.truncate(MAX_NAMED_STEPS);
     (!names.is_empty()).then(|| Warning::new(Code::TimesFollowed).at_all(names).with_some("more", more))
 }
 
 /// How many names are left out where there are `all` of them.
 fn more(all: usize) -> Option<usize> {
-    all.checked_sub(NAMED).filter(|more| *more > 0)
+    all.checked_sub(MAX_NAMED_STEPS).filter(|more| *more > 0)
 }
 
-/// In how many valid blocks the rate was zero; `None` where each valid block has a rate.
+/// The number of valid blocks in which the rate was zero; `None` where each valid block has a rate.
 fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<BlockShare> {
     let blocks = valid(&variant.runs).filter(|run| run.rate <= 0.0).count();
     let all = valid(&variant.runs).count();
@@ -570,7 +573,7 @@ fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<BlockShare> {
 fn zero_rate_warning(run_id: &str, mut zero_rates: Vec<BlockShare>) -> Option<Warning> {
     let warning = Warning::new(Code::DroppedToZero).with("run", run_id);
     let warning = warning.with_some("more", more(zero_rates.len()));
-    zero_rates.truncate(NAMED);
+    zero_rates.truncate(MAX_NAMED_STEPS);
     (!zero_rates.is_empty()).then(|| warning.with("steps", zero_rates))
 }
 

@@ -55,7 +55,7 @@ fn a_change_is_found_at_its_run_with_its_ratio() {
 }
 
 #[test]
-fn a_ratio_does_not_see_what_befell_the_whole_machine() {
+fn a_ratio_does_not_show_a_change_in_the_whole_machine() {
     let mut rates = [[1e6, 9e5]; 12];
     for (n, rates) in rates.iter_mut().enumerate() {
         let machine = if n < 6 { 1.0 } else { 0.8 };
@@ -87,7 +87,7 @@ fn a_certain_change_within_the_margin_is_the_same() {
 }
 
 #[test]
-fn a_step_has_the_margin_that_the_plan_gives_it_unless_one_is_asked_for() {
+fn a_step_has_the_margin_of_the_plan_unless_the_caller_sets_another() {
     let mut runs = slower_from_the_eighth();
     let last = runs.last_mut().unwrap();
     last.manifest.plan.margins.insert("l.*".to_owned(), 0.2);
@@ -201,7 +201,7 @@ fn noise_has_a_change_in_5_percent_of_histories_at_most() {
 }
 
 #[test]
-fn what_is_no_history_is_refused() {
+fn too_few_runs_unknown_variants_and_unlike_runs_are_refused() {
     let mut runs = slower_from_the_eighth();
     let fail = |runs: &[Run], choices| tried(runs, choices).unwrap_err();
     insta::assert_snapshot!(fail(&runs[..1], HistoryChoices::default()), @"a history has two runs or more, not 1: name more runs");
@@ -229,7 +229,7 @@ fn a_new_kernel_or_dbdyno_is_reported_with_the_run_that_it_came_with() {
 }
 
 #[test]
-fn too_few_runs_to_find_any_change_are_reported_with_the_least_number() {
+fn too_few_runs_to_find_any_change_are_reported_with_the_smallest_number_that_can() {
     let runs = slower_from_the_eighth();
     let few = found(&runs[..4], HistoryChoices::default());
     insta::assert_snapshot!(shown_all(&few.notes), @"too-few-runs min_runs: 9, min_runs_of_all: 8, runs: 4, series: 2");
@@ -340,10 +340,10 @@ fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
     insta::assert_snapshot!(tried(&runs[8..], HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
 }
 
-/// The runs are as many as the detectable says, and one fewer. The levels lie as far apart as they
-/// can.
+/// The test uses the smallest number of runs that `Detectable` gives, and one run fewer. The two
+/// levels are as far apart as they can be.
 #[test]
-fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
+fn a_slower_newest_level_is_found_from_the_smallest_number_of_runs_on() {
     let with = |fast: usize, slow: usize| {
         let rate = |n: usize| (if n < fast { 1e6 } else { 1e5 }) + (n * n) as f64;
         let runs = nights(&(0..fast + slow).map(|n| [rate(n), 1e6 + n as f64]).collect::<Vec<_>>());
@@ -372,7 +372,7 @@ fn ratios_need_a_variant_other_than_the_base() {
 }
 
 #[test]
-fn only_what_was_there_before_can_lapse() {
+fn only_a_step_that_had_a_rate_before_can_lapse() {
     let of = |values: &[Option<f64>]| Lapse::of_newest(values, true);
     assert_eq!(of(&[Some(9.0), Some(8.0), Some(0.0)]), Some(Lapse::ZeroRate));
     assert_eq!(of(&[Some(9.0), None, None]), Some(Lapse::NoValue));
@@ -388,7 +388,7 @@ fn a_note_does_not_name_hundreds_of_steps() {
     let zero_rates = (0..12).map(|step| BlockShare { place: format!("b s{step}"), blocks: 1, of: 1 });
     let zero_rates: Vec<BlockShare> = zero_rates.collect();
     let note = Warning::new(Code::DroppedToZero).with("run", "night-3").with("more", 2_u32);
-    let note = note.with("steps", zero_rates[..NAMED].to_vec());
+    let note = note.with("steps", zero_rates[..MAX_NAMED_STEPS].to_vec());
     assert_eq!(zero_rate_warning("night-3", zero_rates), Some(note));
     assert_eq!(zero_rate_warning("night-3", Vec::new()), None);
 }

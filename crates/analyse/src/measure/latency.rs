@@ -51,9 +51,9 @@ pub(crate) fn counts_in(window: Span, from_us: u64, to_us: u64) -> bool {
     window.share_of(from_us, to_us) > 0.5
 }
 
-/// Whether service and response times were recorded as the same. They are in a closed loop, where
-/// an operation is due when it is sent. The check saves unpacking both, which is most of an
-/// analysis.
+/// Whether the recorded service and response times are equal. They are equal in a closed loop,
+/// where an operation is due when it is sent. One of the two then need not be unpacked, and
+/// unpacking is most of an analysis.
 pub(crate) fn is_one_on_both_clocks(spans: &[HistogramSpan], kind: &str, window: Span) -> bool {
     let service = inside(spans, kind, Clock::Service, window);
     let response = inside(spans, kind, Clock::Response, window);
@@ -78,8 +78,8 @@ pub(crate) fn latency(histogram: Option<&Histogram<u64>>) -> Latency {
     }
 }
 
-/// Percentiles for a curve. Those above 100 × (1 − 1 ÷ count) are the highest value, with which the
-/// curve ends.
+/// Percentiles for a curve. A percentile above 100 × (1 − 1 ÷ count) equals the highest value, so
+/// the curve ends there.
 const CURVE: [f64; 15] =
     [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
 
@@ -103,7 +103,7 @@ pub(crate) fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -
 
 /// Counts for all ten of the original's disjoint buckets, including the empty ones.
 ///
-/// A histogram keeps three significant digits, so that a value within 0.1 % above a bound may count
+/// A histogram keeps three significant digits, so a value within 0.1 % above a bound may count
 /// below it.
 pub(crate) fn buckets(histogram: Option<&Histogram<u64>>) -> Vec<Bucket> {
     let mut counts = [0_u64; BUCKETS.len()];
@@ -177,7 +177,7 @@ mod tests {
     use crate::fixtures::{cell, read_write_step, run};
 
     #[test]
-    fn a_curve_ends_with_the_highest_value_and_has_no_percentile_that_too_few_operations_tell() {
+    fn a_curve_ends_with_the_highest_value_and_has_no_percentile_beyond_the_number_of_operations() {
         let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
         (1..=200).for_each(|value| histogram.record(value).unwrap());
         let found = pooled([&histogram].into_iter()).unwrap().curve;

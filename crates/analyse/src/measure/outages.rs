@@ -36,7 +36,8 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     if losses == 0 {
         return None;
     }
-    // Connections that did not come back were lost up to the end. The intervals say for how long.
+    // Connections that did not come back stayed lost until the end. The intervals have the time for
+    // which they were lost.
     spans.extend(step.intervals.iter().filter(|interval| interval.down > 0).map(|interval| {
         let length_us = interval.to_us - interval.from_us;
         (interval.to_us - length_us.min(interval.down_us / interval.down), interval.to_us)
@@ -55,8 +56,10 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
 /// The warning that an outage needs before the step's figures; `None` without an outage.
 pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
     let outage = outage(step)?;
-    // The warning depends on which figures contain an outage. An operation that failed has no time,
-    // and a lost connection sends nothing. In a closed loop nothing is due in that time.
+    // There are two warnings, because an outage affects different figures. With a schedule,
+    // operations come due during the outage, and their response times include it. In a closed loop,
+    // a lost connection has no operation due, and failed operations have no time, so only the rate
+    // shows it.
     let has_schedule = step.spec.kinds.iter().any(|kind| !kind.is_closed_loop());
     let code = if has_schedule { Code::OutageOfSchedule } else { Code::OutageOfClosedLoop };
     let warning = Warning::new(code)
@@ -68,8 +71,8 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
     Some(warning.with_some("at_least", outage.is_cut.then_some("at least ")))
 }
 
-/// The longest time within `window` in which every connection of the headline's kind was lost, so
-/// that nothing can have been answered.
+/// The longest time within `window` in which every connection of the headline's kind was lost.
+/// Nothing can have been answered in that time.
 pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
     let headline = &step.spec.headline.kind;
     let per_client = step.spec.kinds.iter().find(|kind| kind.kind == *headline);
@@ -82,8 +85,8 @@ pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
             changes.extend([(at_us.saturating_sub(*down_us), 1), (*at_us, -1)]);
         }
     }
-    // A connection may be back and lost again in the same microsecond. Sorting puts the end of the
-    // loss first.
+    // A connection may come back and be lost again in the same microsecond. Sorting puts the end of
+    // the first loss before the beginning of the second.
     changes.sort_unstable();
     let (mut lost, mut longest) = (0, Span::new(0, 0));
     for (change, next) in changes.iter().zip(changes.iter().skip(1)) {
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_stay_away_are_down_from_their_loss_to_the_end() {
+    fn connections_that_do_not_come_back_are_down_from_their_loss_to_the_end() {
         let interval = load_step(1_000).intervals.pop().unwrap();
         let (end_us, length_us) = (interval.to_us, interval.to_us - interval.from_us);
         assert!(length_us >= 500_000, "{length_us}");

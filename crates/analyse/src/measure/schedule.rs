@@ -39,7 +39,7 @@ pub(crate) fn schedule(step: &WindowSummary<'_>, kind: &KindSummary<'_>, lag: La
 }
 
 /// Operations of all clients together that were due and had not ended at a moment. Where no
-/// interval ends at that moment, it is the number at the end of the last interval before.
+/// interval of a client ends at that moment, its number is that of its last interval before.
 fn queue(kind: &KindSummary<'_>, at_us: i64) -> i64 {
     let mut last: BTreeMap<u32, &Interval> = BTreeMap::new();
     let until = |interval: &&&Interval| Span::new(0, interval.to_us).to_us <= at_us;
@@ -78,8 +78,9 @@ pub(crate) fn schedule_fault(kind: &KindResult) -> Option<Warning> {
 }
 
 /// Rows that all clients would write per second if each wrote as little as the slowest. The
-/// original computes the rate over the time until its last client's exit, so that one slow client
-/// fails the step. The common window ends with the first client, so the slowest one stands for all.
+/// original's rate covers the time until its last client exits, so one slow client fails the step.
+/// The common window ends when the first client is done, so the slowest client's rate is used for
+/// all clients.
 pub(crate) fn judged_rate(step: &WindowSummary<'_>, target: &Target) -> f64 {
     let Some(kind) = step.kind(&target.kind) else { return 0.0 };
     let inside = kind.intervals.by_client(step.window);
@@ -91,12 +92,12 @@ pub(crate) fn judged_rate(step: &WindowSummary<'_>, target: &Target) -> f64 {
             .map_or(0.0, |(time, sum)| time.rate_of(sum.rows));
         step.window.rate_of(rows).max(own)
     };
-    let least = (1..=step.spec.clients).map(rate_of).reduce(f64::min);
-    least.unwrap_or(0.0) * f64::from(step.spec.clients)
+    let lowest = (1..=step.spec.clients).map(rate_of).reduce(f64::min);
+    lowest.unwrap_or(0.0) * f64::from(step.spec.clients)
 }
 
 /// Rows in the statement that was sent in the window and is under way at its end. A client sends
-/// few statements in a short step, and one of them is several percent.
+/// few statements in a short step, and a single statement is several percent of the client's rows.
 fn rows_under_way(step: &WindowSummary<'_>, kind: &KindSummary<'_>, client: u32) -> f64 {
     let mut own = kind.intervals.0.iter().filter(|interval| interval.client == client);
     let last = own.find(|interval| i64::try_from(interval.to_us) == Ok(step.window.to_us));
@@ -122,7 +123,7 @@ fn own_time(step: &WindowSummary<'_>, target: &Target, client: u32) -> Option<Sp
 /// no whole second.
 ///
 /// A constant rate of few large statements comes in coarse steps: 2 statements per second of 50
-/// rows give 50, 100 or 150 rows in a second, depending on where its borders fall. A second is
+/// rows give 50, 100 or 150 rows in a second, depending on where that second begins. A second is
 /// therefore kept if one more statement from each client would reach `share * target`.
 pub(crate) fn seconds_on_target(step: &WindowSummary<'_>, target: &Target) -> Option<f64> {
     let kind = step.kind(&target.kind)?;
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn short_lag_lag_of_slow_answers_and_a_handful_of_operations_are_no_fault() {
+    fn a_short_lag_a_lag_of_slow_answers_and_a_lag_of_few_operations_are_no_fault() {
         assert_eq!(late(1_000, 1_000, 50), None); // 1 ms
         assert_eq!(late(1_000, 4_900, 50_000), None); // 10 % of 50 ms
         assert!(late(1_000, 5_100, 50_000).is_some());
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_second_short_of_one_statement_for_each_client_still_keeps_the_target() {
-        // The target is 200 rows/s for 2 clients with a share of 0.95, so that the least is 190.
+        // The target is 200 rows/s for 2 clients with a share of 0.95, so 190 rows/s are enough.
         // The tolerance is 2 x 50 = 100 rows.
         let mut spec = read_write_spec();
         spec.target.as_mut().unwrap().rows_per_second = 200.0;

@@ -18,9 +18,9 @@ const MIN_COUNT: i64 = 1_000;
 /// hardly slows later steps.
 const REPORTED_SHARE: f64 = 0.05;
 /// Number of steps that a warning names. The report's tables have all of them.
-const STEPS_NAMED: usize = 3;
+const MAX_NAMED_STEPS: usize = 3;
 
-/// Whether a level is in bytes, so that it can be compared with what was written.
+/// Whether a level is in bytes. Only such a level can be compared with the bytes written.
 pub fn is_in_bytes(level: &str) -> bool {
     level.ends_with("_bytes")
 }
@@ -119,8 +119,8 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<Warning> {
     if all.is_empty() {
         return None;
     }
-    let more = all.len().saturating_sub(STEPS_NAMED);
-    let named: Vec<WorkLeft> = all.into_iter().take(STEPS_NAMED).map(|(_, left)| left).collect();
+    let more = all.len().saturating_sub(MAX_NAMED_STEPS);
+    let named: Vec<WorkLeft> = all.into_iter().take(MAX_NAMED_STEPS).map(|(_, left)| left).collect();
     let warning = Warning::new(Code::DeferredWork).at(variant).with("levels", named);
     Some(warning.with_some("more", Some(more).filter(|more| *more > 0)))
 }
@@ -237,12 +237,12 @@ mod tests {
     }
 
     #[test]
-    fn the_last_step_leaves_nothing_to_anyone() {
+    fn the_last_step_has_no_later_step_to_leave_work_to() {
         assert_eq!(reported(vec![cell(1, "a", two_steps((1_000_000, 513_000_000), None))]), None);
     }
 
     #[test]
-    fn what_was_gone_before_the_next_step_was_not_left_to_it() {
+    fn work_that_was_gone_before_the_next_step_was_not_left_to_it() {
         let steps = |found| two_steps((1_000_000, 513_000_000), Some((found, found)));
         // A restore removed the work, or the cleanup did the work.
         assert_eq!(reported(vec![cell(1, "a", steps(100_000))]), None);

@@ -13,8 +13,8 @@ use crate::statistics::describe::{geometric_mean, median};
 use crate::window::{Span, WindowSummary};
 
 /// The statements that were counted within operations of `kind`. Where an operation is one
-/// statement, the statement's times are those of `operation`. What is wrong with a histogram is
-/// added to `faults`.
+/// statement, the statement's times are those of `operation`. A histogram that cannot be unpacked,
+/// or that does not have a time for each statement, is added to `faults`.
 pub(crate) fn statements(
     step: &StepRecord,
     kind: &str,
@@ -82,8 +82,8 @@ pub(crate) fn headline(step: &WindowSummary<'_>, executions: &[Execution]) -> (f
     }
 }
 
-/// Whether the median of these times is only a bound. Each is given with whether a time limit cut it
-/// off. The true median is longer if a time at or below it was cut off.
+/// Whether the median of these times is only a bound. Each time comes with a flag: whether a time
+/// limit cut it off. The true median is longer if a time at or below it was cut off.
 pub(crate) fn is_median_bound(times: impl Iterator<Item = (f64, bool)>) -> bool {
     let mut sorted: Vec<(f64, bool)> = times.collect();
     sorted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn composite_figures_are_of_all_queries_and_the_whole_time() {
+    fn composite_figures_cover_all_queries_and_the_whole_time() {
         let mut of_step = executions(&query_seconds_step("q1", &[(2.0, false), (8.0, true)]));
         assert_eq!(composite(&of_step, Span::new(0, 10_000_000)), None);
         of_step[0].name = "rf1".to_owned();

@@ -85,8 +85,8 @@ fn device_second(from: &DeviceSample, to: &DeviceSample, window: Span) -> Option
     })
 }
 
-/// The server's events in the order of time. Stalls are included only where single seconds say
-/// something.
+/// The server's events in the order of time. Stalls are included only where the rates of single
+/// seconds are meaningful.
 pub(crate) fn server_events(step: &WindowSummary<'_>, seconds: &[SecondPoint]) -> Vec<ServerEvent> {
     let window = step.window;
     let first = window.whole_seconds().start as f64;
@@ -140,7 +140,7 @@ fn stalls(seconds: &[SecondPoint], kind: &str) -> Vec<ServerEvent> {
         .collect()
 }
 
-/// Smallest number of whole seconds. Figures from fewer seconds say nothing and are not given.
+/// Smallest number of whole seconds from which figures are computed. Fewer seconds show nothing.
 const MIN_SECONDS: usize = 10;
 
 /// Rates of `kind` in the whole seconds before the second `tail_from`, from which on not all
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_between_two_busy_parts_of_seconds_is_a_gap() {
+    fn an_outage_that_begins_and_ends_within_busy_seconds_is_a_gap() {
         let gap =
             |from_us, to_us| steadiness(&[100.0; 20], Span::new(from_us, to_us)).unwrap().longest_gap_seconds;
         assert_eq!((gap(7_500_000, 8_530_000), gap(7_500_000, 8_400_000)), (1, 0));

@@ -9,8 +9,8 @@ use crate::window::counters::{CounterChange, STATUS};
 use crate::window::cpu::{self, BusiestThread, CpuShares};
 use crate::window::{Hosting, Span, WindowSummary};
 
-/// Number of new threads per connection that was opened again from which on a step's switches are
-/// not known. The switches of the threads that ended are then missing.
+/// If a server made more than this number of new threads per reopened connection, the step's
+/// switches are not known, because those of the threads that ended are missing.
 const NEW_THREADS_SHARE: f64 = 0.01;
 
 group! {
@@ -112,11 +112,11 @@ struct Charged<'a> {
 }
 
 /// Computes the figures. Each is `None` where its source was not sampled or nothing was done.
-/// `syncs` is an argument of [`fsyncs::per_commit`].
+/// `syncs` is passed on to [`fsyncs::per_commit`].
 pub(crate) fn cost(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
-    let client = elsewhere(step).unwrap_or_else(|| client(step));
+    let client = client_hosts_cpu(step).unwrap_or_else(|| client(step));
     let sees_threads = has_server && !loses_switches(step);
     Cost::of(&Charged { step, syncs, server, client, has_server, sees_threads })
 }
@@ -128,8 +128,9 @@ impl Charged<'_> {
     }
 
     /// CPU time of the host minus server minus client, which is that of the kernel's own threads
-    /// and other programs. It is not below 0, although the host counts in ticks and the processes
-    /// exactly. `None` for someone else's server, which may or may not be on this host.
+    /// and other programs. The host counts in ticks and the processes exactly, so the difference
+    /// may be slightly negative; it then counts as 0. `None` for someone else's server, which may
+    /// or may not be on this host.
     fn rest(&self) -> Option<f64> {
         let known = match self.step.hosting {
             Hosting::Process => self.server.total_us? + self.client.total_us?,
@@ -149,7 +150,7 @@ fn stolen_share(step: &WindowSummary<'_>) -> Option<f64> {
 }
 
 /// CPU time of the client hosts, for a step whose load other hosts made; `None` otherwise.
-fn elsewhere(step: &WindowSummary<'_>) -> Option<Cpu> {
+fn client_hosts_cpu(step: &WindowSummary<'_>) -> Option<Cpu> {
     let value = cpu::client_hosts_us_per_second(step.events)? * step.window.seconds();
     let total_us = step.per_headline_unit(CounterChange { value, between: step.window });
     Some(Cpu { total_us, ..Cpu::default() })
@@ -165,10 +166,10 @@ fn client(step: &WindowSummary<'_>) -> Cpu {
     Cpu { total_us: work.and_then(|work| step.per_headline_unit(work)), ..Cpu::default() }
 }
 
-/// Whether connections of the load ended in the step and took their switches along. No one sees
-/// what a process or thread did between its last sample and its end. PostgreSQL has one process per
-/// connection. Other servers keep threads for the next connection, and report how many new ones
-/// they have made.
+/// Whether context switches are missing because connections of the load ended in the step. The
+/// switches of a process or thread between its last sample and its end are in no sample. PostgreSQL
+/// has one process per connection. Other servers keep threads for the next connection, and report
+/// how many new threads they have made.
 fn loses_switches(step: &WindowSummary<'_>) -> bool {
     let reopened: u64 = step.events.iter().map(reopened).sum();
     let by_process = || {
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn written_bytes_are_set_against_the_bytes_that_came_in() {
+    fn written_bytes_are_divided_by_the_bytes_that_came_in() {
         let mut counters = counters();
         counters.extend(series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![200_000])]));
         assert_eq!(cost_of(Hosting::Process, &counters).write_amplification, None, "nothing came in");
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_fsyncs_and_the_samplers_own_cost() {
+    fn switches_fsyncs_and_the_samplers_own_cost_follow_their_formulas() {
         let cost = cost_of(Hosting::Process, &counters());
         assert_eq!(cost.server_switches, Some(2.0)); // (900 + 100) / 500
         assert_eq!(

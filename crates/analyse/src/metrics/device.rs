@@ -14,8 +14,8 @@ const US_PER_SECOND: f64 = 1e6;
 const UNTIMED_FROM: f64 = 1000.0;
 
 group! {
-    /// Averages over the common window, for all that used the device. `None` where the kernel does
-    /// not count, and where there was no request to average over.
+    /// Averages over the common window, for all programs that used the device. A figure is `None`
+    /// where the kernel does not count it, and where there was no request to average over.
     #[derive(Copy)]
     DeviceLoad: |step: WindowSummary<'_>| {
         reads_per_second: "r/s", "1/s", 1, Neither, step.per_second(SOURCE, &["reads"]),
@@ -81,9 +81,9 @@ fn timed(us: CounterChange, requests: CounterChange) -> Option<CounterChange> {
     (us.value > 0.0 || requests.value < UNTIMED_FROM).then_some(us)
 }
 
-/// Time that all requests took, added up. Divided by elapsed time, it is the mean number under way
-/// (Little's law). iostat reads it from one figure of the kernel, which is the sum of these.
-/// Discards and flushes are in it where the device's own line counts them.
+/// Time that all requests took, added up. Divided by elapsed time, it is the mean number of
+/// requests under way (Little's law). iostat reads the same sum from one figure of the kernel.
+/// Discards and flushes are in the sum where the device's own line counts them.
 fn time_of_requests(step: &WindowSummary<'_>) -> Option<CounterChange> {
     let series = step.counters.get(SOURCE)?;
     let about = &series.header.about;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_counts_no_times_gives_none_and_a_few_quick_requests_are_not_taken_for_that() {
+    fn a_kernel_that_counts_no_times_gives_none_and_a_few_quick_requests_still_have_times() {
         let found = load(&counted(&OLD_KERNEL, &[2_000, 1 << 20, 0, 1, 4_096, 0, 0])).unwrap();
         assert_eq!((found.read_await_ms, found.queue_depth, found.busy_share), (None, None, None));
         assert_eq!((found.write_await_ms, found.reads_per_second), (Some(0.0), Some(800.0)));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sampled_is_not_there() {
+    fn a_device_that_was_not_sampled_has_no_figures() {
         assert_eq!(load(&Counters::new()), None);
     }
 }

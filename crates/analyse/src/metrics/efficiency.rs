@@ -49,9 +49,9 @@ impl Statements<'_> {
     }
 }
 
-/// What the host used between two samples ÷ operations between the same two, as for all figures per
-/// unit. The original divides averages of each second by the window's rate. The result is the same
-/// where samples lie at the window's edges.
+/// Computes what the host used between two samples ÷ the operations between the same two samples,
+/// as for all figures per unit. The original divides averages of each second by the window's rate.
+/// The result is the same where samples lie at the window's edges.
 pub(crate) fn efficiency(step: &WindowSummary<'_>, row: &MetricRow) -> Efficiency {
     Efficiency::of(&Statements { step, row, statements: statements(step) })
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_formulas() {
+    fn the_figures_follow_the_published_formulas() {
         // The rate is 200 queries per second. 0.4 % of 48 CPUs for a second is 192 ms.
         let found = of_statements(1, &row());
         assert_eq!((found.o_s, found.cpu_o, found.cs_o), (Some(200.0), Some(0.4), Some(40.0)));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_example_of_cpu() {
+    fn the_published_cpu_example_gives_the_published_figure() {
         // 0.000167 on 48 CPUs was published as 80 µs per operation.
         let found = of_statements(1, &MetricRow { cpupq: Some(80.16), ..row() });
         assert!((found.cpu_o.unwrap() - 0.000_167).abs() < 1e-12);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_done_or_not_sampled_is_not_available() {
+    fn a_figure_is_not_available_where_nothing_was_done_or_sampled() {
         let step = completed(load_spec(), Vec::new(), (0, 2_500_000), Counters::new());
         let idle = efficiency(&summary(&step), &MetricRow { cpupq: None, ..row() });
         assert_eq!((idle.o_s, idle.cpu_o, idle.wkb_o), (Some(0.0), None, None));

@@ -6,11 +6,11 @@ use crate::servers::servers_of;
 use crate::window::counters::{CounterChange, Counters, change_reported_late, greatest, is_reported_late};
 use crate::window::{KindSummary, WindowSummary};
 
-/// Counters in which servers count the fsyncs of their logs and data files. The first set whose
-/// counters a server all has is summed.
+/// Counters in which servers count the fsyncs of their logs and data files. Each entry is a set.
+/// The first set of which a server has all counters is summed.
 ///
 /// InnoDB counts each fsync(2) and fdatasync(2) that it makes, for data files and redo log alike.
-/// `Innodb_os_log_fsyncs` is a part of it, so that adding the two would count the log twice.
+/// `Innodb_os_log_fsyncs` is a part of it, so adding the two would count the log twice.
 /// MyRocks, which runs next to it, counts those of its own log. PostgreSQL 14 and 15 count only the
 /// log, 16 and 17 count the log and the data files separately, and from 18 on both are in one
 /// counter.
@@ -25,8 +25,9 @@ const FSYNCS: [&[&str]; 5] = [
 /// Counter of the transaction groups that went to the binary log together, in MariaDB and Percona
 /// Server 5.5. The file is synced for each `sync_binlog`th group.
 const GROUPS: &str = "Binlog_group_commits";
-/// Counter of what MySQL from 5.6 on did with binary logs besides reading and writing, by its
-/// performance schema. It counts the syncs, and a few operations per file that is opened or closed.
+/// Counter of the operations on binary logs other than reads and writes, from the performance
+/// schema of MySQL 5.6 and later. It counts the syncs, and a few operations per file that is opened
+/// or closed.
 const FILE_OPERATIONS: &str = "binlog.COUNT_MISC";
 /// Counters of transactions before 5.6, when each was written and synced alone. The first counts
 /// those that changed transactional tables, the second the others.
@@ -59,7 +60,7 @@ impl Binlog {
     fn of(server: &ServerInfo) -> Self {
         let setting = |name: &str| server.settings.get(name).map_or("", String::as_str);
         let is_on = matches!(setting("log_bin").to_ascii_uppercase().as_str(), "ON" | "1");
-        // A binary log in InnoDB's files (MariaDB from 12.3) is made safe by the redo log alone.
+        // A binary log in InnoDB's files (MariaDB from 12.3) is made durable by the redo log alone.
         let is_a_file = setting("binlog_storage_engine").is_empty();
         match setting("sync_binlog").parse::<u32>() {
             Ok(every @ 1..) if is_on && is_a_file => {
@@ -97,8 +98,8 @@ impl Binlog {
     }
 }
 
-/// What the cell's server syncs in addition to its engine's files; `None` where commits are made
-/// safe in a way that the server does not count.
+/// How often the cell's server syncs its binary log in addition to the engine's files; `None` where
+/// commits are made durable in a way that the server does not count.
 pub(crate) fn syncs_of(cell: &CellRecord) -> Option<Binlog> {
     is_counted(servers_of(cell).next()).then(|| Binlog::of_cell(cell))
 }
@@ -111,7 +112,7 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
         && method.is_none_or(|method| !SYNCED_BY_WRITING.contains(&method))
 }
 
-/// fsyncs per commit.
+/// Returns the fsyncs per commit.
 ///
 /// The figure is `None` where the server does not count all of its fsyncs (`syncs` is then `None`
 /// too), and where its sessions had not reported all of them. It is also `None` for a step that is
@@ -142,9 +143,9 @@ fn has_commits(step: &WindowSummary<'_>) -> bool {
     step.spec.kinds.iter().any(KindSpec::writes) && !step.is_one_piece
 }
 
-/// Commits that had something to make safe, per operation of `kind`, on average over the window. A
-/// transaction commits once; otherwise each statement that changed a row commits. It is 1 where the
-/// record does not count the operation's statements.
+/// Commits that had something to make durable, per operation of `kind`, on average over the window.
+/// A transaction commits once; otherwise each statement that changed a row commits. The result is 1
+/// where the record does not count the operation's statements.
 fn commits_per_operation(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {
     let mut changed = None;
     for event in step.events {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_synced_and_not_counted_leaves_no_figure() {
+    fn syncs_that_are_not_counted_leave_no_figure() {
         let synced = Binlog::Synced { every: 1, in_groups: true };
         assert_eq!(found(synced, &[INNODB, ("Binlog_cache_use", 20)]), None);
         assert_eq!(found(synced, &[INNODB, ("binlog.COUNT_MISC", 0)]), None, "not instrumented");
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_ends_by_a_count_has_fsyncs_and_one_piece_of_work_has_none() {
+    fn a_step_that_ends_by_a_count_has_fsyncs_per_commit_and_one_piece_of_work_has_none() {
         let mut step = read_write_step();
         step.spec.window = dbdyno_record::WindowRule::LastEnded;
         assert!(has_commits(&summary(&step)));
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sessions_tell_when_they_end_counts_for_all_that_they_did() {
+    fn counts_that_sessions_report_when_they_end_cover_all_their_operations() {
         assert_eq!(fsyncs_of(&reported_late(Some(0))), Some(1.0));
     }
 

@@ -60,21 +60,21 @@ impl Counted {
     }
 }
 
-/// Makes the check; `None` where processes were not sampled, and for a server of which nothing was
-/// seen here.
+/// Makes the check; `None` where processes were not sampled, and for a server process whose CPU
+/// time was not sampled.
 pub(crate) fn host_check(step: &WindowSummary<'_>) -> Option<HostCheck> {
-    // Processes are sampled seldom, so all figures are over the time between two of their samples.
+    // Processes are sampled rarely, so all figures cover the time between two of their samples.
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
     let per_unit = |source, keys: &[&str]| step.per_headline_unit(step.change_over(source, keys, over)?);
     let server = match step.hosting {
         Hosting::Process => process(step, "server", over),
-        // A server that cannot be seen is one of the others, if it is on this host.
+        // A server that cannot be seen counts among the other processes, if it is on this host.
         Hosting::Embedded | Hosting::Nothing | Hosting::External => {
             Cpu { total_us: Some(0.0), ..Cpu::default() }
         }
     };
-    // Without the server's time, that of the other processes is not known either.
+    // Without the server's CPU time, the time of the other processes is not known either.
     server.total_us?;
     let busy = step.change_over("host", &HOST_BUSY, over)?;
     let counted = Counted {
@@ -130,7 +130,7 @@ mod tests {
             (check.host_us, check.others_us, check.kernel_threads_us),
             (Some(2_100.0), Some(300.0), Some(100.0))
         );
-        // 0.2 s are left, and half of that is interrupts.
+        // 0.2 s remain, and half of this time is interrupts.
         assert_eq!((check.interrupts_us, check.unexplained_us), (Some(100.0), Some(100.0)));
         close(check.unexplained_share, 100.0 / 2_100.0, 1e-12);
         let parts = check.values().into_iter().skip(1).flatten().sum();
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn few_ticks_may_miss_more() {
-        // There are 210 ticks, so that the bound is 5 % and three times 1 ÷ √210.
+        // There are 210 ticks, so the bound is 5 % and three times 1 ÷ √210.
         let check = check(counters(2_000_000, 100_000, 1_800_000, 100_000)).unwrap();
         close(check.bound_share, 0.05 + 3.0 / 210.0_f64.sqrt(), 1e-12);
         assert!(check.holds());

@@ -60,7 +60,7 @@ pub enum Better {
     Less,
     More,
     Neither,
-    /// The figure says what others did, not the variant, so that it has no ratio to the base.
+    /// The figure says what others did, not the variant, so it has no ratio to the base.
     NotCompared,
 }
 
@@ -87,8 +87,8 @@ pub trait Figures {
 }
 
 /// Makes the struct of a group from its entries: `id: name, unit, decimals, better, formula,
-/// meaning;`. A formula is an expression over the variable that the group's head names. A `?` that
-/// ends it early leaves the figure unknown. Fields after the entries are not metrics.
+/// meaning;`. A formula is an expression over the variable that the group's head names. Where a `?`
+/// in the formula returns early, the figure is unknown. Fields after the entries are not metrics.
 macro_rules! group {
     (
         $(#[$about:meta])*

@@ -11,8 +11,8 @@ use crate::window::{KindSummary, WindowSummary, amount};
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-/// Smallest number of seconds for throughput percentiles. Those of fewer seconds say nothing and
-/// are not given.
+/// Smallest number of seconds from which throughput percentiles are computed. Percentiles of fewer
+/// seconds show nothing.
 const MIN_SECONDS: usize = 10;
 
 group! {
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!((row.csps, row.cspq), (Some(8_000.0), Some(40.0))); // 20000 / 2.5, 20000 / 500
         assert_eq!((row.cpups, row.cpupq), (Some(40.0), Some(8_000.0))); // 4 s of 10 CPU s, 4e6 us / 500
         assert_eq!((row.dbgb1, row.dbgb2, row.rss), (Some(1.0), Some(1.5), Some(0.5)));
-        // The window's last interval ends at 2.5 s, so that the 9 s after it do not count. Two
+        // The window's last interval ends at 2.5 s, so the 9 s after it do not count. Two
         // seconds have no percentiles.
         assert_eq!((row.maxop, row.median_second_rate, row.slow_second_rate), (Some(0.0), None, None));
         assert_eq!(row.tag, "a");

@@ -1,9 +1,9 @@
 //! Splits the reads from the data directory's device into those that the kernel counts for the
 //! server's processes, and those of others.
 //!
-//! Only reads are split. A read is charged to the process that asks for it when it goes to the
-//! device. A write through the page cache is charged when the page becomes dirty. Which part of it
-//! reaches the device, and when, is not known, so writes cannot be split.
+//! Only reads are split. The kernel charges a read to the process that asks for it when the read
+//! goes to the device. It charges a write through the page cache when the page becomes dirty. How
+//! much of that write reaches the device, and when, is not known, so writes cannot be split.
 
 use crate::window::WindowSummary;
 use crate::window::counters::{CounterChange, KIB};
@@ -14,8 +14,8 @@ pub(crate) fn server_read_kib(step: &WindowSummary<'_>) -> Option<f64> {
     step.per_headline_unit(of_server(step)?).map(|bytes| bytes / KIB)
 }
 
-/// The device's reads minus the server's, as a share of the device's. It is below 0 where the
-/// server read from other devices as well. `None` also where the device read nothing.
+/// The device's reads minus the server's, as a share of the device's. It can be below 0 where the
+/// server read from other devices as well. It is `None` also where the device read nothing.
 pub(crate) fn others_share(step: &WindowSummary<'_>) -> Option<f64> {
     let server = of_server(step)?;
     // A server with many processes may be sampled less often than the device.
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_sampled_seldom_is_compared_over_its_own_time() {
+    fn a_server_that_is_sampled_rarely_is_compared_over_the_time_between_its_samples() {
         // Reads began after a second, and the server's sample nearest to the window's end is from
         // that time.
         let mut counters = read("disk", &[(0, 0), (1_300_000, 0), (2_500_000, 20 * MIB)]);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_servers_account_or_without_reads_there_is_no_share() {
+    fn without_the_servers_counters_or_without_reads_there_is_no_share() {
         let counters = read("disk", &[(0, 0), (2_500_000, MIB)]);
         assert_eq!(figures(Hosting::Process, &counters), (None, None));
         let mut idle = read("disk", &[(0, 9), (2_500_000, 9)]);

@@ -21,7 +21,7 @@ pub struct Side<'a> {
 pub struct Comparison {
     pub base: ComparedSide,
     pub new: ComparedSide,
-    /// `true` where both sides are from one run, so that ratios are formed within blocks.
+    /// `true` where both sides are from one run, so ratios are formed within blocks.
     pub paired: bool,
     /// Margin of the steps that have none of their own.
     pub margin: f64,
@@ -45,7 +45,7 @@ pub struct ComparedStep {
     pub step: String,
     /// Unit of the rates: `inserts/s`, `queries/s`, `seconds`.
     pub rate_label: String,
-    /// The rates are times, so that a ratio below 1 is faster.
+    /// The rates are times, so a ratio below 1 is faster.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub less_is_better: bool,
     /// Differences below this fraction count as none.
@@ -117,7 +117,8 @@ pub struct Difference {
     /// The variant that differs, where both sides have it under the same name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// The base's value as text; `None` where the base has no such thing, or no limit to it.
+    /// The base's value as text; `None` where the base does not have the property, or has no limit
+    /// for it.
     pub base: Option<String>,
     pub new: Option<String>,
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::parity::SettingDifference;
 
-/// Differences that may explain a ratio, in addition to its cost breakdown. None of them is a test;
-/// they say where to look.
+/// Differences that may explain a ratio, in addition to its cost breakdown. They are not tested;
+/// they tell the reader where to look for a cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RatioContext {
     pub query_plans: Vec<PlanDifference>,
@@ -53,7 +53,7 @@ pub struct StatementPlans {
     /// One entry per plan that occurred, with the blocks in which it did. Costs, row estimates and
     /// values are left out.
     pub plans: Vec<(String, Vec<u32>)>,
-    /// False where the server refused to explain the statement in every block, so that no plan is
+    /// False where the server refused to explain the statement in every block, so no plan is
     /// known.
     #[serde(skip)]
     pub is_explained: bool,
@@ -64,8 +64,8 @@ pub struct StatementPlans {
 pub struct ExecutedPlan {
     pub statement: String,
     pub block: u32,
-    /// Each operator stands before those that it reads from. Empty where the server refused or
-    /// could not count.
+    /// Each operator comes before the operators from which it reads. Empty where the server refused
+    /// or could not count.
     pub operators: Vec<Operator>,
 }
 

@@ -1,6 +1,6 @@
-//! All findings of a run are in the one type that reports are made from. Everything in it is
-//! computed from the records. Failed cells have their error message in one line. The lines of a
-//! server's log, which follow the message in the records, are kept apart from it.
+//! Holds all findings of a run in one type, from which reports are made. Everything in it is
+//! computed from the records. Failed cells have their error message in one line. In the records,
+//! the lines of a server's log follow the message; the findings have them in a field of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,7 +155,7 @@ pub struct VariantSummary {
     /// `PGlite, which speaks PostgreSQL's protocol`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
-    /// What such a server did not do when it was asked.
+    /// Requests that such a server did not support.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// Storage engine of the workload's tables. It is the server's default where tables name none.
@@ -214,8 +214,8 @@ impl WorkloadFindings {
     }
 }
 
-/// What stands between a failure's own message and the lines of a log.
-const LEADS_TO_LOG: &str = "; the end of its log";
+/// Text that separates a failure's own message from the lines of a log.
+const LOG_SEPARATOR: &str = "; the end of its log";
 
 /// A cell that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -260,7 +260,7 @@ fn log_of_step(cell: &CellRecord) -> Option<String> {
 pub fn failure_words(message: &str) -> String {
     let line = message.trim_start().lines().next().unwrap_or_default();
     let line = line.trim_end().trim_end_matches(['.', ':']);
-    let Some((said, path)) = line.split_once(LEADS_TO_LOG) else { return line.to_owned() };
+    let Some((said, path)) = line.split_once(LOG_SEPARATOR) else { return line.to_owned() };
     let why =
         log_part(message).as_deref().and_then(decisive).map_or_else(String::new, |why| format!(": {why}"));
     let path = if path.is_empty() { String::new() } else { format!("; its log is{path}") };
@@ -268,13 +268,13 @@ pub fn failure_words(message: &str) -> String {
 }
 
 /// How servers mark errors in their logs.
-const MARKS: [&str; 4] = ["[ERROR] ", "FATAL: ", "PANIC: ", "ERROR: "];
+const ERROR_MARKS: [&str; 4] = ["[ERROR] ", "FATAL: ", "PANIC: ", "ERROR: "];
 
 /// The first error in a log, without its time and its codes in brackets. The errors after it mostly
 /// result from it.
 fn decisive(log: &str) -> Option<String> {
     let after_mark =
-        |line: &str| MARKS.iter().find_map(|mark| Some(line.split_once(mark)?.1.trim().to_owned()));
+        |line: &str| ERROR_MARKS.iter().find_map(|mark| Some(line.split_once(mark)?.1.trim().to_owned()));
     let mut line = log.lines().find_map(after_mark)?;
     while let Some((_, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
         line = rest.to_owned();
@@ -288,7 +288,7 @@ fn log_part(message: &str) -> Option<String> {
     Some(log.trim_end().to_owned()).filter(|log| !log.is_empty())
 }
 
-/// Why a cell ended as it did, as it was recorded.
+/// The recorded reason why a cell ended.
 pub(crate) fn end_message(cell: &CellRecord) -> String {
     let message = cell.events.iter().rev().find_map(|event| match event {
         CellEvent::Ended { message, .. } => message.clone(),
@@ -306,7 +306,7 @@ mod tests {
         "mysqld died at start (exit status: 1); the end of its log a.log:\n[ERROR] one\n\n[ERROR] two\n";
 
     #[test]
-    fn a_failure_is_its_first_line_and_the_log_stands_apart() {
+    fn a_failure_is_its_first_line_and_the_log_is_separate() {
         assert_eq!(failure_words(DIED), "mysqld died at start (exit status: 1): one; its log is a.log");
         assert_eq!(log_part(DIED).as_deref(), Some("[ERROR] one\n\n[ERROR] two"));
         assert_eq!(

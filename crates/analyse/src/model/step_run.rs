@@ -52,8 +52,8 @@ pub struct StepRun {
     #[serde(skip)]
     pub seconds_on_target: Option<f64>,
     /// The rate that is judged against the target, in rows per second. It is the rate of the client
-    /// whose background writer did least, times the number of clients. `None` for a step without a
-    /// target.
+    /// whose background writer wrote least, times the number of clients. `None` for a step without
+    /// a target.
     #[serde(skip)]
     pub judged_background_rate: Option<f64>,
     /// Statements that were sent outside the operations, by name.
@@ -62,12 +62,12 @@ pub struct StepRun {
     /// Rate per second of the headline kind and of the other kinds, for whole seconds of the window
     /// only.
     pub seconds: Vec<SecondPoint>,
-    /// Whether single seconds of the headline kind say something. They do not where the step is one
-    /// piece of work, or has long scans.
+    /// Whether rates in single seconds of the headline kind are meaningful. They are not where the
+    /// step is one piece of work, or has long scans.
     pub has_telling_seconds: bool,
     /// In a step that ends by a count, the second from which on some clients had done their share.
-    /// It is counted like those of `seconds`. The rate includes what came after it; figures per
-    /// second do not.
+    /// It is counted like those of `seconds`. The rate includes the operations after it; figures
+    /// per second do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail_from_second: Option<u64>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of
@@ -91,14 +91,14 @@ pub struct StepRun {
     pub written_kib: Option<f64>,
 }
 
-/// What is reported when a window has fewer operations than a verdict needs.
+/// The figures that are reported when a window has fewer operations than a verdict needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TooFewOperations {
     /// Operations of the headline kind. One that the window cuts counts by its share in the window.
     pub operations: f64,
     /// The smallest number of operations that would be enough.
     pub least: f64,
-    /// The length of a window that would hold so many, in seconds.
+    /// The length in seconds of a window that would hold that many operations.
     pub enough_seconds: f64,
 }
 
@@ -190,8 +190,8 @@ pub struct StatementResult {
     pub service: Latency,
 }
 
-/// The arrivals that an open loop was asked for, and how well it kept to them. What it reached is
-/// in the [`KindResult`].
+/// The arrivals that the plan asked of an open loop, and how well the loop kept to them. The rate
+/// that it reached is in the [`KindResult`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Schedule {
     /// How arrivals are spaced: `constant` or `poisson`.
@@ -210,13 +210,13 @@ pub struct Schedule {
     /// beginning.
     #[serde(skip)]
     pub queue_growth: i64,
-    /// Time from due to sent, for operations that had a free connection. It shows how late the
-    /// client itself was.
+    /// Time from the moment at which an operation was due until it was sent, for operations that
+    /// had a free connection. It shows how late the client itself was.
     #[serde(skip)]
     pub lag: Latency,
 }
 
-/// Percentiles of a latency histogram, in microseconds. An empty histogram has `count` 0, so that
+/// Percentiles of a latency histogram, in microseconds. An empty histogram has `count` 0, so
 /// no field needs a `None`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Latency {
@@ -255,8 +255,8 @@ pub struct Bucket {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct SecondPoint {
-    /// Number of the second. 0 is the first whole second of the window, so that what clients did
-    /// before it, such as a warm-up, is not counted.
+    /// Number of the second. 0 is the first whole second of the window. Operations before it,
+    /// such as those of a warm-up, are not counted.
     pub second: u64,
     pub kind: String,
     /// Rows per second for writers, operations per second for queries.
@@ -295,7 +295,7 @@ pub enum ServerEventKind {
     /// The server made a checkpoint. PostgreSQL counts checkpoints; InnoDB's checkpoint age falls
     /// at once.
     Checkpoint,
-    /// The server started again: its uptime begins at 0.
+    /// The server restarted: its uptime begins again at 0.
     Restart,
     Lost,
     /// The first second without an answer to an operation of the headline kind.
@@ -393,7 +393,7 @@ pub struct GroupMemory {
     pub page_cache_bytes: Option<i64>,
     /// The part of the page cache that is not on the disk yet.
     pub dirty_bytes: Option<i64>,
-    /// How often per second a page was needed while the limit was reached, so that the kernel had
+    /// How often per second a page was needed while the limit was reached, so the kernel had
     /// to reclaim others first.
     pub limit_hits_per_second: Option<f64>,
 }

@@ -27,7 +27,7 @@ pub struct StepFindings {
     pub headline_class: OperationClass,
     /// Unit of the headline: `inserts/s`, `queries/s`, `seconds`, ...
     pub rate_label: String,
-    /// The headline is a time, so that ratios below 1 are faster.
+    /// The headline is a time, so ratios below 1 are faster.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub less_is_better: bool,
     /// Connections of all clients together.
@@ -98,7 +98,7 @@ pub struct VariantStep {
     /// Median rate over the valid blocks.
     #[serde(skip)]
     pub rate: Option<f64>,
-    /// The times behind the median were cut off, so that it is only a bound.
+    /// The times behind the median were cut off, so it is only a bound.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
     #[serde(skip)]
@@ -256,9 +256,9 @@ pub struct ZeroRates {
     pub blocks: usize,
 }
 
-/// Shortest window for which a share of time is judged. In a shorter one, a tick of the kernel's
-/// clocks (10 ms), a single hold-up or the samples at its two ends make up most of a share that is
-/// reported.
+/// Shortest window for which a share of time is judged. In a shorter window, a tick of the kernel's
+/// clocks (10 ms), a single delay or the imprecise times of the samples at its two ends could make
+/// up most of a reported share.
 pub(crate) const JUDGED_FROM_SECONDS: f64 = 2.0;
 
 /// One execution of a step, with the step and variant that it belongs to.
@@ -318,7 +318,7 @@ pub(crate) fn worst(
 }
 
 impl Worst {
-    /// Makes a warning of it. `reported_share` is the share from which a run is counted.
+    /// Makes the warning. `reported_share` is the share above which a run is counted.
     pub(crate) fn warning(self, code: Code, reported_share: f64) -> Warning {
         let warning = Warning::new(code).at(self.place).with("share", self.share);
         warning.with("limit", reported_share).with("runs", self.reported).with("all", self.all)
@@ -425,7 +425,7 @@ mod tests {
     use crate::metrics::{Better, Cost};
 
     #[test]
-    fn medians_of_valid_blocks_and_what_others_read() {
+    fn medians_are_over_valid_blocks_and_others_reads_exclude_the_servers() {
         let block = |block: u32, user_us: f64, read: f64| StepRun {
             cost: Cost { server_user_us: Some(user_us), server_read_kib: Some(2.0), ..Cost::default() },
             metrics: MetricRow { rkbpq: Some(read), ..MetricRow::default() },
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(variant.median(|run| run.cost.server_user_us), None);
     }
 
-    /// The headline of such a step is a time, and IO is per operation all the same.
+    /// The headline of such a step is a time, but IO is still given per operation.
     #[test]
     fn what_a_query_writes_is_per_query_and_not_per_second_of_its_time() {
         let counted = series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![500 * 2_048])]);
@@ -468,9 +468,10 @@ mod tests {
         }
     }
 
-    /// With `DBDYNO_UPDATE=1` this test writes the tables again.
+    /// With `DBDYNO_UPDATE=1` this test writes the tables again. The page gives the command, which
+    /// finds this test by the word `groups` in its name.
     #[test]
-    fn the_page_on_metrics_has_the_catalogue() {
+    fn the_page_on_metrics_has_the_tables_of_all_groups() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
         let page = std::fs::read_to_string(path).unwrap();
         let mut wanted = page.clone();

@@ -120,7 +120,7 @@ pub struct Inference {
     pub p_same: f64,
     /// `p_same`, adjusted as `q_difference` is.
     pub q_same: f64,
-    /// The ratio lies within the margin, so that no difference is reported whatever its p value.
+    /// The ratio lies within the margin, so no difference is reported whatever its p value.
     #[serde(skip)]
     pub is_within_margin: bool,
     /// `None` for two runs, whose blocks are not paired.
@@ -176,7 +176,7 @@ pub struct Decided {
     pub look: u32,
     /// Number of interim analyses in all.
     pub of: u32,
-    /// Number of blocks that were over at this analysis.
+    /// Number of blocks that had ended at this analysis.
     pub blocks: u32,
 }
 
@@ -206,7 +206,7 @@ pub struct Effect {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Undecided {
-    /// One of the two times is shorter than the records' clock resolves, so that no ratio is
+    /// One of the two times is shorter than the records' clock resolves, so no ratio is
     /// formed.
     BelowClock,
     /// A window of the base or of the variant holds too few operations. The figures are those of

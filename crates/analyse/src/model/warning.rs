@@ -22,7 +22,7 @@ pub struct Warning {
     pub figures: BTreeMap<&'static str, Figure>,
 }
 
-/// What a warning or a reason says: a number, a text, or a list of what it names.
+/// One value in a warning or a reason: a number, a text, or a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Figure {
@@ -42,7 +42,8 @@ pub enum Figure {
     Setting(ClassDifference),
     Design(DesignFault),
     Differences(Vec<Difference>),
-    /// What differs, and one of its values. A sentence has a place of its own for each of the two.
+    /// The property that differs. Its values are separate figures (`Value`), because a sentence
+    /// puts the property and each value in different positions.
     Aspect(Aspect),
     Value(Aspect, Option<String>),
     Changes(Vec<SettingChange>),
@@ -98,7 +99,8 @@ pub enum DesignFault {
     },
 }
 
-/// A level of deferred work that was not quiet when the settling time ended.
+/// A level of deferred work that was still above `quiet_at` when the settling time ended. Up to
+/// `quiet_at` it counts as quiet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RestlessLevel {
     pub level: String,
@@ -106,7 +108,7 @@ pub struct RestlessLevel {
     pub quiet_at: i64,
 }
 
-/// How much a level of deferred work grew in a step, so that the next step had to do it.
+/// How much a level of deferred work grew in a step. The next step had to do this work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkLeft {
     pub level: String,
@@ -118,7 +120,7 @@ pub struct WorkLeft {
     pub to: String,
 }
 
-/// A place, and in how many of its blocks something holds.
+/// A step of a variant, and the number of its blocks in which something holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockShare {
     pub place: String,
@@ -210,7 +212,7 @@ impl Warning {
         self.figures.iter().filter_map(|(name, figure)| Some((*name, words(figure)?))).collect()
     }
 
-    /// Whether both lists have the same length and each entry is like the one in its place.
+    /// Whether both lists have the same length and entries at the same position are alike.
     pub fn are_alike(some: &[Self], others: &[Self]) -> bool {
         some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_like(other))
     }

@@ -67,7 +67,8 @@ pub fn classes() -> &'static [Class] {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ClassValue {
     pub(super) value: Value,
-    /// One of its settings was configured, or there is nothing that could be configured.
+    /// One of the class's settings was configured, or the class has no setting that could be
+    /// configured.
     pub(super) is_configured: bool,
 }
 
@@ -135,10 +136,10 @@ mod tests {
         class.of(subject).map(|found| found.value.to_string()).unwrap_or_default()
     }
 
-    /// A reader of these texts has two products. An option of one product would not help with the
-    /// other.
+    /// A reader of these texts compares two products. The option of one product would not help with
+    /// the other.
     #[test]
-    fn what_makes_products_equal_is_no_option_of_one_of_them() {
+    fn the_text_that_makes_products_equal_is_no_option_of_one_of_them() {
         let options =
             ["innodb", "PRAGMA", "initdb", "shared_buffers", "wal_size", "character_set", "log_bin"];
         for class in classes().iter().filter(|class| class.across == Across::All) {
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_does_not_have_has_its_old_meaning() {
+    fn a_setting_that_a_version_lacks_has_its_old_meaning() {
         let bare = mysql("5.5.34", &[("log_bin", "OFF")]);
         assert_eq!(shown("page-size", &bare), "16 KiB");
         assert_eq!(shown("statistics", &bare), "transient");

@@ -143,7 +143,7 @@ pub struct Parity {
     pub variants: Vec<VariantKnowledge>,
     /// One row per class that at least one variant has.
     pub classes: Vec<ClassRow>,
-    /// Remarks that a reader must know, worst first.
+    /// Remarks that a reader must know, the worst first.
     pub remarks: Vec<Remark>,
 }
 
@@ -194,9 +194,9 @@ pub struct Remark {
     pub variants: Vec<String>,
     #[serde(rename = "text")]
     pub what: What,
-    /// How it affects a result.
+    /// How the difference or the pitfall affects a result.
     pub effect: String,
-    /// What to write in order to remove it; empty for a difference that is intended.
+    /// What to write in a configuration to remove the cause; empty for an intended difference.
     pub write: String,
 }
 
@@ -214,7 +214,7 @@ pub enum What {
     NotAsked {
         ask: String,
     },
-    /// The server is not one of the known products, so that no rule says what its settings mean.
+    /// The server is not one of the known products, so no rule says what its settings mean.
     ForeignServer(Foreign),
     /// Others run the server, and it was not asked for its settings yet.
     ExternalServer,
@@ -311,7 +311,7 @@ mod tests {
                          innodb_flush_method = O_DIRECT\ninnodb_flush_neighbors = 0\n";
 
     #[test]
-    fn two_products_with_their_defaults_differ_in_what_is_known_to_differ() {
+    fn two_products_with_their_defaults_differ_in_the_classes_that_are_known_to_differ() {
         let subjects = [configured("my", "MySQL", "8.0.31", ""), configured("ma", "MariaDB", "10.11.5", "")];
         let parity = compared(&subjects, &[], Circumstances::default());
         let differing: Vec<&str> =
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_that_were_configured_equally_are_the_same_in_all_that_decides() {
+    fn variants_that_were_configured_equally_do_not_differ_in_what_decides_results() {
         let my = format!("[mysqld]\n{EQUAL}innodb_redo_log_capacity = 1G\n");
         let ma = format!("[mysqld]\n{EQUAL}innodb_log_file_size = 1G\n");
         let subjects =
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_plan_declares_is_no_alarm_and_its_pitfalls_are_silent() {
+    fn a_declared_difference_is_no_alarm_and_its_pitfalls_are_not_reported() {
         let off = "[mysqld]\ninnodb_doublewrite = 0\n";
         let subjects = [configured("on", "MySQL", "8.0.31", ""), configured("off", "MySQL", "8.0.31", off)];
         let declared = ["torn-pages".to_owned()];
@@ -392,7 +392,7 @@ mod tests {
     /// The server's settings have names and values that would be a difference and a pitfall if the
     /// product itself had them.
     #[test]
-    fn of_a_server_of_another_kind_no_class_is_known_and_no_pitfall_is_met() {
+    fn a_server_of_another_kind_has_no_known_class_and_meets_no_pitfall() {
         let settings = [("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "OFF")];
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut read_back = server("TiDB", "7.5.0", settings);

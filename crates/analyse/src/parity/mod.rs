@@ -125,8 +125,8 @@ fn circumstances_of(manifest: &Manifest) -> Circumstances {
     circumstances(&manifest.workloads, manifest.host.server_cpus.as_deref())
 }
 
-/// Returns what pitfalls need to know about a run. Sizes and connections are the largest of any
-/// workload. `server_cpus` is a list such as `0-3,8`.
+/// Returns the properties of a run on which pitfalls depend. Sizes and connections are the largest
+/// of any workload. `server_cpus` is a list such as `0-3,8`.
 pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> Circumstances {
     Circumstances {
         data_bytes: workloads.iter().filter_map(|workload| workload.data_bytes).max(),

@@ -14,7 +14,7 @@ use crate::parity::settings::{FATES, FatedLine};
 
 static PITFALLS: LazyLock<Vec<Pitfall>> = LazyLock::new(|| entries(include_str!("pitfalls.toml")));
 
-/// What pitfalls need to know about a run.
+/// The properties of a run on which pitfalls depend.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Circumstances {
     /// Approximate size of the tables on the disk, in bytes.
@@ -83,13 +83,13 @@ impl Pitfall {
     pub(super) fn met(&self, subjects: &[Subject], run: Circumstances) -> Option<Remark> {
         let (mut variants, mut lines, mut is_free) = (Vec::new(), Vec::new(), false);
         for subject in subjects.iter().filter(|subject| self.is_about(subject)) {
-            let fated = self.fated(subject);
-            match if self.lines.is_some() { Some(!fated.is_empty()) } else { self.misleads(subject, run) } {
+            let own = self.ineffective_lines(subject);
+            match if self.lines.is_some() { Some(!own.is_empty()) } else { self.misleads(subject, run) } {
                 Some(true) => variants.push(subject.name.clone()),
                 Some(false) => is_free = true,
                 None => {}
             }
-            lines.extend(fated.into_iter().map(|line| (subject.name.clone(), line)));
+            lines.extend(own.into_iter().map(|line| (subject.name.clone(), line)));
         }
         let is_met = !variants.is_empty() && (is_free || !self.differs);
         is_met.then(|| Remark {
@@ -133,7 +133,7 @@ impl Pitfall {
         )
     }
 
-    fn fated(&self, subject: &Subject) -> Vec<FatedLine> {
+    fn ineffective_lines(&self, subject: &Subject) -> Vec<FatedLine> {
         let fate = FATES.iter().find(|(word, _)| self.lines.as_deref() == Some(word));
         fate.map(|(_, fate)| fate(subject)).unwrap_or_default()
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_defaults_of_a_server_are_too_small_for_is_met() {
+    fn a_pitfall_is_met_where_a_servers_defaults_are_too_small() {
         assert_eq!(met(&[("MySQL", "8.0.31", "")]), ["redo-small", "buffer-pool-default"]);
         assert_eq!(
             met(&[("PostgreSQL", "15.1", "")]),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_is_met_by_the_values_that_it_names() {
+    fn each_pitfall_is_met_by_the_values_that_it_names() {
         for (id, config) in [
             ("binlog-not-synced", "sync_binlog = 0"),
             ("commit-not-synced", "innodb_flush_log_at_trx_commit = 2"),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_misleads_only_where_variants_differ_is_not_met_by_one_alone() {
+    fn a_pitfall_of_differing_variants_is_not_met_by_equal_ones() {
         for (id, config) in [
             ("checksum-slow", "innodb_checksum_algorithm = innodb"),
             ("name-resolution", "skip-name-resolve"),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_is_whole() {
+    fn each_pitfall_is_complete() {
         for (index, pitfall) in pitfalls().iter().enumerate() {
             let id = &pitfall.id;
             assert!(pitfalls()[..index].iter().all(|other| other.id != *id), "{id} twice");

@@ -39,12 +39,12 @@ pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) 
     subject
 }
 
-/// A variant that has not run. Its settings are those that its build reported, and over them those
+/// A variant that has not run. Its settings are those that its build reported, overridden by those
 /// in its configuration. `config` of `variant` is the text of its configuration, which may be an
 /// option file rendered from intents.
 ///
-/// A build that was not asked has only what is configured. That is enough for
-/// [`super::buffer_pool_bytes`] and for no comparison.
+/// For a build that was not asked, only the configured settings are known. They are enough for
+/// [`super::buffer_pool_bytes`], but not for a comparison.
 pub fn predicted(variant: &VariantInfo, build: Option<&Build>, planned: &Planned) -> Subject {
     let Some(build) = build else { return bare(variant, "", "", planned) };
     let mut subject = bare(variant, &build.product, &build.version, planned);
@@ -90,9 +90,9 @@ fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
     settings
 }
 
-/// Lays what was configured over the settings that a server reported, in the form in which it would
-/// report them. Settings that follow a configured one in a way that differs from build to build are
-/// removed.
+/// Overrides the settings that a server reported by the configured ones, in the form in which the
+/// server would report them. Settings that follow a configured one in a way that differs from build
+/// to build are removed.
 fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &FamilyFacts) {
     let asked = settings.clone();
     let mut names = Vec::new();
@@ -184,7 +184,7 @@ fn twice(subject: &Subject) -> Vec<FatedLine> {
 }
 
 fn not_taken(subject: &Subject) -> Vec<FatedLine> {
-    // Where no settings are on record, it is not known.
+    // Without recorded settings, it is not known which settings the server has.
     if subject.settings.is_empty() {
         return Vec::new();
     }
@@ -241,7 +241,7 @@ mod tests {
     use crate::parity::testing::configured;
 
     #[test]
-    fn what_is_configured_is_shown_as_the_server_would_show_it() {
+    fn a_configured_value_is_shown_as_the_server_would_show_it() {
         let text = "[mysqld]\ninnodb_buffer_pool_size=200M\nskip-log-bin\ninnodb_io_capacity=3000\n\
                     character_set_server=latin1\nperformance_schema=0\n";
         let settings = configured("a", "MySQL", "8.0.31", text).settings;
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_build_that_was_not_asked_only_what_is_configured_is_known() {
+    fn only_configured_settings_are_known_of_a_build_that_was_not_asked() {
         let build = Build { product: "MySQL".to_owned(), version: "8.0.31".to_owned(), ..Build::default() };
         let variant = crate::parity::testing::variant("a", "[mysqld]\ninnodb_buffer_pool_size = 1G\n");
         let subject = predicted(&variant, Some(&build), &Planned::default());
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_that_does_not_mean_what_it_says_is_named() {
+    fn every_line_that_did_not_take_effect_as_written_is_named() {
         let config = "[mysql]\ninnodb_flush_log_at_trx_commit = 2\n[client]\nport = 3306\n[mysqld]\n\
                       sync_binlog = 1\nloose-innodb_foo = 1\ninnodb_buffer_pool_size = 200M\nsync-binlog = 0\n\
                       [mariadb]\nlog_bin = x\n";
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_as_configured_is_no_finding() {
+    fn lines_that_took_effect_as_configured_are_not_reported() {
         let config = "[mysqld]\nskip-log-bin\ninnodb_buffer_pool_size = 1G\nperformance_schema = off\n\
                       innodb_flush_method = o_direct\nsql_mode = TRADITIONAL\ntmpdir = /x\n";
         assert!(all("MySQL", "8.0.31", config).is_empty());

@@ -1,11 +1,11 @@
 //! Finds where series change their level, and how likely noise alone is to look like that. It finds
-//! the largest change in one series, and all changes in many series, so that noise seldom counts as
-//! a change in any of them.
+//! the largest change in one series, and all changes in many series, such that noise is rarely
+//! reported as a change in any of them.
 //!
-//! The statistic is the largest between-groups sum of squares over all splits. It is the split that
-//! also has the largest t and the largest scaled CUSUM. Its p is the share of shuffled series whose
-//! *largest* value is as large. A t-test at the chosen split would use a distribution for splits
-//! that were not chosen, and would find something in most series of noise.
+//! The statistic is the largest between-groups sum of squares over all splits. The split with this
+//! sum also has the largest t and the largest scaled CUSUM. Its p is the share of shuffled series
+//! whose *largest* sum is at least as large. A t-test at the chosen split would use a distribution
+//! for splits that were not chosen, and would find something in most series of noise.
 //!
 //! In many series, first the largest change in each whole series is tested. Where there is one, the
 //! parts before and after it are tested in the same way, then the parts of those. All tests in such
@@ -15,12 +15,13 @@
 //!
 //! Sources: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied
 //! Statistics 28 (1979), for the question; M. Hušková, A. Slabý, "Permutation tests for multiple
-//! changes", Kybernetika 37 (2001), for the permutations. The count ends early where p is large (J.
-//! Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991)). Many series can
-//! then have as many permutations as a small p among many needs: [`permutations_for`].
+//! changes", Kybernetika 37 (2001), for the permutations. Shuffling ends early where p is large (J.
+//! Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991)). The time saved
+//! goes to the series with a small p. They need more permutations the more series there are:
+//! [`permutations_for`].
 //!
-//! The test is for values from runs or blocks. The seconds within one run depend on each other, so
-//! that it must not be used on them.
+//! The test is for values from runs or blocks. It must not be used on the seconds within one run,
+//! because they depend on each other.
 
 use dbdyno_record::parallel;
 use serde::Serialize;
@@ -31,8 +32,8 @@ use crate::statistics::resampling;
 
 /// Largest number of times that a series is shuffled, if it is the only one.
 pub const PERMUTATIONS: u64 = 999;
-/// After this many shuffled series with such a large change, the count ends: p is large then, and
-/// known well enough.
+/// Number of shuffled series with a change at least as large after which shuffling ends. The p is
+/// then large, and known well enough.
 const ENOUGH: u64 = 100;
 /// Smallest number of values on either side of a split.
 const MIN_SIDE: usize = 2;
@@ -49,7 +50,8 @@ pub struct ChangePoint {
     pub p: f64,
 }
 
-/// Number of permutations with which one series among `series` can be found at the level of 5 %.
+/// Number of permutations with which a change in one of `series` series can be found at the level
+/// of 5 %.
 /// The smallest possible p, 1 ÷ (permutations + 1), is then at most half of 5 % ÷ `series`.
 pub fn permutations_for(series: usize) -> u64 {
     (40 * series as u64).max(PERMUTATIONS)
@@ -67,7 +69,7 @@ pub fn lowest_p(values: usize, newer: usize) -> f64 {
 }
 
 /// Smallest number of values with which a change in one series among `series` can be found at
-/// `level`. It is the best case, with half of the values at either level.
+/// `level`. It is for the best case, in which each of the two levels has half of the values.
 pub fn min_values(series: usize, level: f64) -> usize {
     let mut values = 2 * MIN_SIDE;
     while lowest_p(values, values / 2) * series as f64 > level {
@@ -89,19 +91,20 @@ pub fn largest_change(values: &[f64], seed: u64, permutations: u64) -> Option<Ch
     if statistic <= 0.0 {
         return None;
     }
-    // Shuffling changes the order of additions, so that equal sums must count as at least as large.
-    let least = statistic * (1.0 - 1e-9);
+    // Shuffling changes the order of additions and thus the last bits of a sum. A sum that is
+    // smaller by rounding alone must count as equal.
+    let lowest = statistic * (1.0 - 1e-9);
     let mut shuffled = values.to_vec();
-    let (mut as_great, mut counted) = (0, 0);
-    while counted < permutations && as_great < ENOUGH {
+    let (mut as_large, mut counted) = (0, 0);
+    while counted < permutations && as_large < ENOUGH {
         resampling::shuffle(&mut shuffled, resampling::random_number(seed, counted));
-        as_great += u64::from(largest_split(&shuffled).is_some_and(|(_, other)| other >= least));
+        as_large += u64::from(largest_split(&shuffled).is_some_and(|(_, other)| other >= lowest));
         counted += 1;
     }
-    let p = if as_great == ENOUGH {
+    let p = if as_large == ENOUGH {
         ENOUGH as f64 / counted as f64
     } else {
-        (as_great + 1) as f64 / (counted + 1) as f64
+        (as_large + 1) as f64 / (counted + 1) as f64
     };
     Some(ChangePoint { at, before: mean(&values[..at])?, after: mean(&values[at..])?, p })
 }
@@ -112,19 +115,19 @@ fn largest_split(values: &[f64]) -> Option<(usize, f64)> {
     let count = values.len();
     let total: f64 = values.iter().sum();
     let mut sum = 0.0;
-    let mut greatest: Option<(usize, f64)> = None;
+    let mut largest: Option<(usize, f64)> = None;
     for (at, value) in values.iter().enumerate() {
         if at >= MIN_SIDE && at + MIN_SIDE <= count {
             let (left, right) = (at as f64, (count - at) as f64);
             let difference = sum / left - (total - sum) / right;
             let squares = left * right / count as f64 * difference * difference;
-            if greatest.is_none_or(|(_, most)| squares > most) {
-                greatest = Some((at, squares));
+            if largest.is_none_or(|(_, most)| squares > most) {
+                largest = Some((at, squares));
             }
         }
         sum += value;
     }
-    greatest
+    largest
 }
 
 /// Smallest number of values for which there is a p. With fewer, a change does not have two values
@@ -175,17 +178,17 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
         series.iter().enumerate().map(|(at, values)| Segment { series: at, start: 0, end: values.len() });
     let mut segments: Vec<Segment> = wholes.filter(|segment| segment.length() >= MIN_VALUES).collect();
     // A shorter part cannot have a p as small as `level`, whatever its values are.
-    let least = min_values(1, level);
+    let shortest = min_values(1, level);
     let mut is_first = true;
     while !segments.is_empty() {
         let permutations = permutations_for(segments.len());
-        let greatest = |segment: &Segment| {
+        let test_segment = |segment: &Segment| {
             let values = &series[segment.series][segment.start..segment.end];
             let own_seed =
                 if is_first { seed } else { resampling::random_number(seed, segment.start as u64) };
             largest_change(values, own_seed, permutations)
         };
-        let tested: Vec<Option<ChangePoint>> = parallel::map(&segments, greatest);
+        let tested: Vec<Option<ChangePoint>> = parallel::map(&segments, test_segment);
         let p: Vec<f64> = tested.iter().map(|change| change.map_or(1.0, |change| change.p)).collect();
         let mut next = Vec::new();
         for ((segment, change), adjusted_p) in segments.iter().zip(tested).zip(benjamini_hochberg(&p)) {
@@ -197,7 +200,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
             if let Some(change) = change.filter(|_| adjusted_p <= level) {
                 let at = segment.start + change.at;
                 own.found.push(ReportedChange { change: ChangePoint { at, ..change }, adjusted_p });
-                next.extend(segment.cut(at).into_iter().filter(|segment| segment.length() >= least));
+                next.extend(segment.cut(at).into_iter().filter(|segment| segment.length() >= shortest));
             }
         }
         segments = next;
@@ -238,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_p_value_is_that_of_all_orders() {
-        // A separate program counted this over all 720 orders of the six values.
+        // A separate program counted the expected p over all 720 orders of the six values.
         let found = largest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3, PERMUTATIONS).unwrap();
         assert_eq!(found.at, 4);
         close(found.p, 0.2, 0.04);
@@ -256,17 +259,17 @@ mod tests {
                 values.swap(from, other);
             }
         }
-        let least = largest_split(values).unwrap().1 * (1.0 - 1e-9);
-        let (mut as_great, mut orders) = (0_u32, 0_u32);
+        let lowest = largest_split(values).unwrap().1 * (1.0 - 1e-9);
+        let (mut as_large, mut orders) = (0_u32, 0_u32);
         visit(&mut values.to_vec(), 0, &mut |order| {
-            as_great += u32::from(largest_split(order).unwrap().1 >= least);
+            as_large += u32::from(largest_split(order).unwrap().1 >= lowest);
             orders += 1;
         });
-        f64::from(as_great) / f64::from(orders)
+        f64::from(as_large) / f64::from(orders)
     }
 
     #[test]
-    fn no_order_of_all_has_less_than_the_least_p() {
+    fn the_lowest_p_is_the_exact_p_of_two_distant_levels() {
         for (values, newer) in [(4, 2), (5, 2), (6, 2), (6, 3), (7, 3), (8, 2), (8, 4)] {
             let level = |n: usize| if n + newer < values { 0.0 } else { 100.0 };
             let series: Vec<f64> =
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn more_series_need_more_runs_and_a_new_level_shows_after_two_or_three() {
+    fn more_series_need_more_runs_and_a_new_level_is_found_after_two_or_three() {
         assert_eq!([1, 10, 42, 84].map(|series| min_values(series, 0.05)), [8, 11, 13, 14]);
         assert_eq!(
             [7, 8, 9, 10, 30].map(|values| min_newer(values, 1, 0.05)),
@@ -309,14 +312,14 @@ mod tests {
         (0..10 * levels.len()).map(value).collect()
     }
 
-    fn places(changes: &Changes) -> Vec<usize> {
+    fn positions(changes: &Changes) -> Vec<usize> {
         changes.found.iter().map(|found| found.change.at).collect()
     }
 
     #[test]
     fn each_of_two_steps_is_found_with_the_levels_around_it_and_a_p_of_its_own() {
         let all = changes_of_all(&[levels(&[5.0, 8.0, 6.0])], 0.05, 1);
-        assert_eq!(places(&all[0]), [10, 20]);
+        assert_eq!(positions(&all[0]), [10, 20]);
         let [first, second] = all[0].found[..] else { panic!("two changes: {all:?}") };
         close(second.change.before, 8.0, 0.02);
         close(second.change.after, 6.0, 0.02);
@@ -332,17 +335,17 @@ mod tests {
         let mut last = levels(&[5.0, 20.0, 20.0]);
         last[28..].copy_from_slice(&[22.0, 22.1]);
         let alone = changes_of_all(std::slice::from_ref(&last), 0.05, 1);
-        assert_eq!(places(&alone[0]), [10, 28]);
+        assert_eq!(positions(&alone[0]), [10, 28]);
         let mut many = vec![levels(&[5.0, 20.0, 20.0]); 10];
         many.push(last);
         let among = changes_of_all(&many, 0.05, 1);
-        assert_eq!(places(&among[10]), [10], "22 parts were tested: {:?}", among[10]);
+        assert_eq!(positions(&among[10]), [10], "22 parts were tested: {:?}", among[10]);
     }
 
     #[test]
     fn a_series_of_noise_next_to_one_with_a_change_has_none() {
         let all = changes_of_all(&[levels(&[5.0, 5.0]), levels(&[5.0, 8.0])], 0.05, 1);
-        assert_eq!((places(&all[0]), places(&all[1])), (vec![], vec![10]));
+        assert_eq!((positions(&all[0]), positions(&all[1])), (vec![], vec![10]));
         assert!(all[0].adjusted_p > Some(0.05));
     }
 

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_has_no_deviation_and_none_has_nothing() {
+    fn one_value_has_no_deviation_and_no_values_have_no_summary() {
         let one = group(&[3.0]).unwrap();
         assert_eq!((one.average, one.median, one.deviation), (3.0, 3.0, None));
         assert!(group(&[]).is_none());

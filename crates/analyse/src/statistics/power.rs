@@ -119,15 +119,15 @@ fn power_at(shift: f64, margin: f64, blocks: u32, level: f64) -> f64 {
     let degrees = f64::from(blocks - 1);
     let critical = critical(degrees, level);
     mean_over_deviation(degrees, |s| {
-        let least = margin.max(critical * s);
-        normal_below(shift - least) + normal_below(-shift - least)
+        let threshold = margin.max(critical * s);
+        normal_below(shift - threshold) + normal_below(-shift - threshold)
     })
 }
 
 /// The two-sided critical value of t. It is cached, like [`nodes`].
 fn critical(degrees: f64, level: f64) -> f64 {
-    static KNOWN: Mutex<BTreeMap<[u64; 2], f64>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static CACHE: Mutex<BTreeMap<[u64; 2], f64>> = Mutex::new(BTreeMap::new());
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = [degrees, level].map(f64::to_bits);
     *known.entry(asked).or_insert_with(|| quantile(1.0 - level / 2.0, degrees))
 }
@@ -149,8 +149,8 @@ type Nodes = Arc<[(f64, f64)]>;
 
 /// The nodes for `degrees`. They are cached, because a run asks hundreds of times for the same few.
 fn nodes(degrees: f64) -> Nodes {
-    static KNOWN: Mutex<BTreeMap<u64, Nodes>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static CACHE: Mutex<BTreeMap<u64, Nodes>> = Mutex::new(BTreeMap::new());
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(known.entry(degrees.to_bits()).or_insert_with(|| weighted(degrees)))
 }
 
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_detectable_is_reported_with_the_wanted_power_and_lies_beyond_the_margin() {
+    fn a_detectable_difference_has_the_wanted_power_and_lies_beyond_the_margin() {
         for blocks in [2, 3, 5, 10, 40] {
             for margin in [0.0, 0.005, 0.02, 0.2] {
                 let difference = detectable(margin, 0.013, blocks, 0.05, 0.8).unwrap();
@@ -278,7 +278,7 @@ mod tests {
         [(0.01, 0.02, 0.02, 5), (0.01, 0.03, 0.02, 5), (0.02, 0.04, 0.02, 10), (0.005, 0.008, 0.02, 5)];
 
     #[test]
-    fn as_many_studies_tell_a_difference_as_is_promised() {
+    fn the_computed_share_of_studies_detects_a_difference() {
         for (deviation, difference, margin, blocks) in STUDIES {
             let reported = (0..4_000_u64).filter(|study| {
                 let value = |block| difference + deviation * normal(*study, u64::from(block));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_is_what_studies_show() {
+    fn the_computed_share_of_studies_shows_two_equal_variants_to_be_the_same() {
         let margin = margin_for_same(0.01, 5, 0.05, 0.8).unwrap();
         close(power_same(0.0, margin, 0.01, 5, 0.05), 0.8, 1e-9);
         let bounds = crate::statistics::Interval { low: -margin, high: margin };

@@ -29,8 +29,8 @@ pub struct Trend {
     pub p: f64,
 }
 
-/// The trend of `values` in their order; `None` for fewer than three. A p below 0.05 needs at least
-/// 5.
+/// The trend of `values` in their order; `None` for fewer than three values. A p below 0.05 needs
+/// at least five values.
 pub fn trend(values: &[f64]) -> Option<Trend> {
     if values.len() < 3 {
         return None;
@@ -128,11 +128,11 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
 /// P(W ≤ w) for w = 0, 1, …. Each rank from 1 to `count` is in the sum with a probability of one
 /// half.
 fn lower_tails(count: usize) -> Vec<f64> {
-    let greatest = count * (count + 1) / 2;
-    let mut probabilities = vec![0.0; greatest + 1];
+    let largest = count * (count + 1) / 2;
+    let mut probabilities = vec![0.0; largest + 1];
     probabilities[0] = 1.0;
     for rank in 1..=count {
-        for sum in (0..=greatest).rev() {
+        for sum in (0..=largest).rev() {
             let with = if sum >= rank { probabilities[sum - rank] } else { 0.0 };
             probabilities[sum] = 0.5 * (probabilities[sum] + with);
         }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn ties_are_no_trend() {
         assert_eq!(trend(&[2.0; 6]), Some(Trend { tau: 0.0, p: 1.0 }));
-        // S = 8 and the variance is (6*5*17 − 2*1*9)/18 = 27.33, so that z = 7/5.228 = 1.3389 and p
+        // S = 8 and the variance is (6*5*17 − 2*1*9)/18 = 27.33, so z = 7/5.228 = 1.3389 and p
         // = 0.1806.
         let found = trend(&[1.0, 2.0, 2.0, 4.0, 3.0, 2.5]).unwrap();
         close(found.p, 0.180_6, 5e-5);

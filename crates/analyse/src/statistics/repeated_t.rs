@@ -2,19 +2,20 @@
 //! all tests together err no more often than one.
 //!
 //! After n blocks, 1 − 2 ÷ n of the allowed error may have been spent: a third at 3, half at 4, 0.8
-//! at 10. A test that is known to be the last spends the rest. Early tests get much, because a
-//! difference that needs only three or four blocks is many deviations large, and t's quantiles are
-//! the costly part there. No number of blocks has to be planned. Source for the spending: K. K. G.
-//! Lan, D. L. DeMets, "Discrete Sequential Boundaries for Clinical Trials", Biometrika 70 (1983).
+//! at 10. A test that is known to be the last spends the rest. Early tests get a large share: with
+//! three or four blocks, t's quantiles for a small error are so large that a test with a small
+//! share would find almost nothing. No number of blocks has to be planned. Source for the spending:
+//! K. K. G. Lan, D. L. DeMets, "Discrete Sequential Boundaries for Clinical Trials", Biometrika 70
+//! (1983).
 //!
-//! The limits that spend exactly that are computed by recursion over the blocks. Sources: P.
+//! The limits that spend exactly this share are computed by recursion over the blocks. Sources: P.
 //! Armitage, C. K. McPherson, B. C. Rowe, "Repeated Significance Tests on Accumulating Data", J. R.
 //! Statist. Soc. A 132 (1969); for Student's t C. Jennison, B. W. Turnbull, "Exact Calculations for
 //! Repeated t, χ² and F Tests", Biometrika 78 (1991). Let U = Σx ÷ √Σx² of n equal normal values. U
 //! of n + 1 values is (U + W) ÷ √(1 + W²), where √n × W has Student's t distribution with n degrees
 //! of freedom and does not depend on what U was before (D. Basu, Sankhyā 15 (1955)). The recursion
-//! therefore follows one number only. After [`EXACT_BLOCKS`] blocks, what is spent is added up
-//! instead, which is a bound.
+//! therefore follows one number only. After [`EXACT_BLOCKS`] blocks, each look is tested alone at
+//! the share that it may spend. The sum of these shares is an upper bound of the error.
 
 use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, PI};
@@ -39,7 +40,7 @@ const HIGHEST: f64 = 7.4;
 pub struct At {
     /// Number of blocks that the comparison had at its first look at three or more blocks.
     pub first: u32,
-    /// Number of blocks that it has now.
+    /// Number of blocks that the comparison has at this look.
     pub blocks: u32,
     /// No other look follows this one, whatever it finds.
     pub is_last: bool,
@@ -85,10 +86,10 @@ pub fn p_of_equivalence(at: At, estimate: Estimate, bounds: Interval) -> f64 {
     above.max(p_above(at, t(bounds.high - estimate.value, estimate)))
 }
 
-/// The interval at this look. The intervals at all looks together hold the truth with this
-/// `confidence`. The last one therefore holds it too, for whatever reason the run ended. Source: C.
-/// Jennison, B. W. Turnbull, "Interim Analyses: The Repeated Confidence Interval Approach", J. R.
-/// Statist. Soc. B 51 (1989).
+/// The interval at this look. The intervals at all looks together contain the truth with this
+/// `confidence`. The last interval therefore contains it too, for whatever reason the run ended.
+/// Source: C. Jennison, B. W. Turnbull, "Interim Analyses: The Repeated Confidence Interval
+/// Approach", J. R. Statist. Soc. B 51 (1989).
 pub fn interval(at: At, estimate: Estimate, confidence: f64) -> Interval {
     let error = estimate.standard_error;
     let half = if error > 0.0 { critical(at, (1.0 - confidence) / 2.0) * error } else { 0.0 };
@@ -135,14 +136,14 @@ fn level_of(limits: &Limits, deviation: f64) -> f64 {
 }
 
 fn limit_of(limits: &Limits, level: f64) -> f64 {
-    let place = (0.25 / level).log2().clamp(0.0, (LEVELS - 1) as f64);
-    let below = (place as usize).min(LEVELS - 2);
+    let position = (0.25 / level).log2().clamp(0.0, (LEVELS - 1) as f64);
+    let below = (position as usize).min(LEVELS - 2);
     let (low, high) = (limits[below], limits[below + 1]);
-    (low * low + (place - below as f64) * (high * high - low * low)).max(0.0).sqrt()
+    (low * low + (position - below as f64) * (high * high - low * low)).max(0.0).sqrt()
 }
 
 /// t as an approximate normal deviation, by a formula that can be inverted (D. L. Wallace, Ann.
-/// Math. Statist. 30 (1959)). It only chooses the cells, so that it need not be exact.
+/// Math. Statist. 30 (1959)). It only chooses the cells, so it need not be exact.
 fn deviation(t: f64, blocks: u32) -> f64 {
     let degrees = f64::from(blocks - 1);
     let size = (8.0 * degrees + 1.0) / (8.0 * degrees + 3.0) * (degrees * (t * t / degrees).ln_1p()).sqrt();
@@ -183,10 +184,10 @@ struct FollowedStudies {
 
 /// Cache of the studies, by the number of blocks at their first look. A report asks hundreds of
 /// times for the same few.
-static KNOWN: Mutex<BTreeMap<u32, FollowedStudies>> = Mutex::new(BTreeMap::new());
+static CACHE: Mutex<BTreeMap<u32, FollowedStudies>> = Mutex::new(BTreeMap::new());
 
 fn with_limits<T>(at: At, of: impl FnOnce(&Limits) -> T) -> T {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let followed = known.entry(at.first).or_insert_with(|| FollowedStudies::from(at.first));
     while followed.blocks < at.blocks {
         followed.add_block();
@@ -234,8 +235,8 @@ impl FollowedStudies {
 impl OpenStudies {
     /// The studies that are left when those beyond the limit have been found.
     fn below(&self, beyond: &[f64], limit: f64) -> Self {
-        let place = (limit - LOWEST) / (HIGHEST - LOWEST) * CELLS as f64;
-        let cut = (place.max(0.0) as usize).min(CELLS - 1);
+        let position = (limit - LOWEST) / (HIGHEST - LOWEST) * CELLS as f64;
+        let cut = (position.max(0.0) as usize).min(CELLS - 1);
         let spent = at_deviation(beyond, limit);
         let mut cells: Vec<f64> = beyond.windows(2).map(|pair| pair[0] - pair[1]).collect();
         cells[0] = self.cells.iter().sum::<f64>() - beyond[1];
@@ -271,10 +272,10 @@ fn limit(beyond: &[f64], share: f64) -> f64 {
 }
 
 fn at_deviation(beyond: &[f64], limit: f64) -> f64 {
-    let place = ((limit - LOWEST) / (HIGHEST - LOWEST) * CELLS as f64).clamp(0.0, CELLS as f64);
-    let at = (place as usize).min(CELLS - 1);
+    let position = ((limit - LOWEST) / (HIGHEST - LOWEST) * CELLS as f64).clamp(0.0, CELLS as f64);
+    let at = (position as usize).min(CELLS - 1);
     let (more, less) = (beyond[at].max(1e-300).ln(), beyond[at + 1].max(1e-300).ln());
-    (more + (place - at as f64) * (less - more)).exp()
+    (more + (position - at as f64) * (less - more)).exp()
 }
 
 /// Probability that one more block passes each edge, from a deviation after `blocks`.
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_variants_all_looks_together_find_a_difference_as_often_as_the_level_says() {
+    fn all_looks_together_find_a_false_difference_as_often_as_the_level_says() {
         const STUDIES: u64 = 10_000;
         let all: Vec<f64> = (0..STUDIES).map(|study| lowest_p(study, (3, 12), normal)).collect();
         for level in [0.2, 0.05, 0.01, 0.001] {

@@ -3,14 +3,14 @@
 //!
 //! Source: B. Efron, "Better Bootstrap Confidence Intervals", J. Amer. Statist. Assoc. 82 (1987).
 //! Up to [`ENUMERATED`] values, all resamples are used. Above that, [`RESAMPLES`] resamples are
-//! drawn from a seed, each by its position, so that the result never depends on an order.
+//! drawn from a seed, each by its position, so the result never depends on an order.
 //!
 //! The bootstrap has a known weakness: with few values the interval is too narrow, because no
-//! resample reaches beyond the values. For normally distributed values and a nominal 95 %, it holds
-//! the truth in about 69 % of studies with 3 values, 84 % with 5 and 90 % with 10. It is shown in
-//! addition to the interval by t, and is never the reason for a verdict.
+//! resample reaches beyond the values. For normally distributed values and a nominal 95 %, it
+//! contains the truth in about 69 % of studies with 3 values, 84 % with 5 and 90 % with 10. The
+//! interval is shown in addition to the interval by t, and never decides a verdict.
 //!
-//! Random numbers are a pure function of seed and position, so that a result never depends on the
+//! Random numbers are a pure function of seed and position, so a result never depends on the
 //! order in which work is done. The generator is SplitMix64 (Steele, Lea, Flood: "Fast Splittable
 //! Pseudorandom Number Generators", OOPSLA 2014). It is written out here, so that no update of a
 //! dependency changes a report.
@@ -77,7 +77,7 @@ fn drawn_means(values: &[f64], seed: u64) -> Vec<f64> {
 }
 
 /// A sixth of the skewness of the jackknife's influence values. For a mean these are in proportion
-/// to the values' distances from it, so that the values themselves are used.
+/// to the values' distances from it, so the values themselves are used.
 fn acceleration(values: &[f64], estimate: f64) -> f64 {
     let sum = |power: i32| values.iter().map(|value| (value - estimate).powi(power)).sum::<f64>();
     sum(3) / (6.0 * sum(2).powf(1.5))
@@ -107,7 +107,7 @@ pub(crate) fn random_below(seed: u64, position: u64, limit: usize) -> usize {
 }
 
 /// Puts `values` into a random order, where all orders are equally likely (Fisher and Yates, from
-/// the last place to the second).
+/// the last position to the second).
 pub(crate) fn shuffle(values: &mut [f64], seed: u64) {
     for last in (1..values.len()).rev() {
         values.swap(last, random_below(seed, last as u64, last + 1));

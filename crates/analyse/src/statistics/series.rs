@@ -13,9 +13,9 @@ use crate::statistics::describe::{deviation, mean, median};
 
 /// Smallest share of all values that each mode must have.
 const MIN_MODE_SHARE: f64 = 0.1;
-/// Smallest share of the variance that two groups must explain. A normal distribution that is cut
-/// in two at its middle gives 0.64, and a uniform one gives 0.75. A series above this limit is
-/// neither.
+/// Smallest share of the variance that the split into two groups must explain. A normal
+/// distribution that is split at its middle gives 0.64, and a uniform distribution gives 0.75. A
+/// series above this limit has neither distribution.
 const MIN_EXPLAINED: f64 = 0.85;
 /// Smallest difference between the modes that matters, as a share of the higher mode.
 const MIN_MODE_DIFFERENCE: f64 = 0.1;
@@ -58,10 +58,10 @@ pub fn period(values: &[f64]) -> Option<(usize, f64)> {
     let correlations: Vec<f64> =
         (0..=longest + 1).map(|lag| autocorrelation(values, lag)).collect::<Option<_>>()?;
     let first_below = correlations.iter().position(|correlation| *correlation < 0.0)?;
-    let least = MIN_CORRELATION.max(2.0 * 1.96 / (values.len() as f64).sqrt());
+    let lowest = MIN_CORRELATION.max(2.0 * 1.96 / (values.len() as f64).sqrt());
     let peaks = (first_below.max(1)..=longest).filter(|lag| {
         let own = correlations[*lag];
-        own >= least && own >= correlations[lag - 1] && own > correlations[lag + 1]
+        own >= lowest && own >= correlations[lag - 1] && own > correlations[lag + 1]
     });
     peaks.max_by(|a, b| correlations[*a].total_cmp(&correlations[*b])).map(|lag| (lag, correlations[lag]))
 }
@@ -130,7 +130,7 @@ pub fn warm_up(values: &[f64]) -> Option<WarmUp> {
         return None;
     }
     // The squared standard error of the mean of the rest is the sum of its squared deviations ÷
-    // count². The last few batches may be alike by chance, so they are no place for a cut.
+    // count². The last few batches may be alike by chance, so no cut is made among them.
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     let shift = batches[batches.len() - 1];

@@ -50,7 +50,7 @@ impl Estimate {
         Some(Self { value: mean(new)? - mean(base)?, standard_error: (a + b).sqrt(), degrees })
     }
 
-    /// The interval that holds the true value with this confidence (0.95), if the values are
+    /// The interval that contains the true value with this confidence (0.95), if the values are
     /// normally distributed.
     pub fn interval(self, confidence: f64) -> Interval {
         let half = quantile(f64::midpoint(1.0, confidence), self.degrees) * self.standard_error;
@@ -118,8 +118,8 @@ pub fn quantile(probability: f64, degrees: f64) -> f64 {
 
 /// The range of log ratios that count as no difference, from −ln(1 + margin) to ln(1 + margin).
 ///
-/// It is symmetric on the log scale, so that a against b and b against a get the same answer. 2 %
-/// is a ratio from 0.9804 to 1.02.
+/// It is symmetric on the log scale, so comparing a with b gives the same result as comparing b
+/// with a. For a margin of 2 %, the ratios are from 0.9804 to 1.02.
 pub fn equivalence_bounds(margin: f64) -> Interval {
     let log = margin.max(0.0).ln_1p();
     Interval { low: -log, high: log }
@@ -132,7 +132,7 @@ pub fn p_of_equivalence(estimate: Estimate, bounds: Interval) -> f64 {
 }
 
 /// Probability of means at least this far apart if all values came from one normal distribution.
-/// With two groups it is Student's t test with the pooled variance, so that one of them may have a
+/// With two groups it is Student's t test with the pooled variance, so one of them may have a
 /// single value. `None` for fewer than two groups, for an empty one, and where each has one value.
 pub fn p_of_one_mean(groups: &[&[f64]]) -> Option<f64> {
     let all = groups.concat();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_says_nothing_of_its_spread() {
+    fn one_value_says_nothing_about_its_spread() {
         assert!(Estimate::of_mean(&[1.0]).is_none());
         assert!(Estimate::of_difference(&[1.0], &[1.0, 2.0]).is_none());
     }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_groups_it_is_students_t_with_the_pooled_variance() {
+    fn for_two_groups_it_is_students_t_with_the_pooled_variance() {
         // For groups of the same size and variance, Welch's test gives the same result.
         let (base, new) = ([1.0, 2.0, 4.0], [3.0, 4.0, 6.0]);
         let expected = Estimate::of_difference(&base, &new).unwrap().p_of_difference();

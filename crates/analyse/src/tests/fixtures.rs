@@ -106,10 +106,10 @@ pub(crate) fn load_spec() -> StepSpec {
     }
 }
 
-/// Connections that scan a table again and again from the barrier to the window's end. Each is a
-/// client of its own. The records are cut as the engine cuts them, and each scan that is then under
-/// way is answered after the end. Each connection has the duration of a scan in microseconds, and
-/// the number of rows in its table.
+/// Connections that scan a table repeatedly from the barrier to the window's end. Each is a client
+/// of its own, given as the duration of one scan in microseconds and the number of rows in its
+/// table. The intervals end where the load engine ends them. A scan that is under way when the
+/// window ends is answered after it.
 pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepRecord {
     let mut spec = load_spec();
     spec.name = "scan".to_owned();
@@ -143,8 +143,8 @@ pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepR
     completed(spec, intervals, window, BTreeMap::new())
 }
 
-/// What the window changes in the cycles of operations, in microseconds. The operations followed
-/// each other from one moment to another, and ended in an interval that ends at `end_us`.
+/// The correction of the operations' cycle times for the window, in microseconds. The operations
+/// followed each other from `from_us` to `to_us`, and ended in an interval that ends at `end_us`.
 fn cut(cycle_sum_us: u64, (from_us, to_us): (u64, u64), end_us: u64, window: (u64, u64)) -> f64 {
     let inside_us = to_us.min(window.1).saturating_sub(from_us.max(window.0));
     let counted_us = if window.0 < end_us && end_us <= window.1 { cycle_sum_us } else { 0 };
@@ -270,7 +270,7 @@ pub(crate) fn completed(
     }
 }
 
-/// `step` as it would be with another end.
+/// `step` with another outcome and message.
 pub(crate) fn ended(mut step: StepRecord, outcome: Outcome, message: &str) -> StepRecord {
     step.events.pop();
     step.events.push(StepEvent::Ended {

@@ -1,4 +1,4 @@
-//! Tests for the findings of small runs. The modules have what other tests share.
+//! Tests for the findings of small runs. The modules have functions that other tests share.
 
 pub(crate) mod fixtures;
 pub(crate) mod simulations;

@@ -1,14 +1,14 @@
-//! Checks whether the load client was the limit of a step, so that the figures are the client's and
-//! not the server's:
+//! Checks whether the load client was the limit of a step. The figures are then the client's and
+//! not the server's. The cases are:
 //!
 //! * A load thread ran or waited for a CPU nearly all the time, or other programs held it up on the
 //!   client's own CPUs.
 //! * The client was close to the highest rate that was calibrated against a server that only
 //!   answers.
 //! * One of several client hosts was at its limit, or began late.
-//! * The client stood still. It does when it is stopped (Ctrl-Z, SIGSTOP), and when its control
-//!   group or its machine is frozen. In that time it sends the server nothing to answer. The load
-//!   engine records each pause, without the time in which it waited for a CPU
+//! * The client stood still. This happens when the client is stopped (Ctrl-Z, SIGSTOP), and when
+//!   its control group or its machine is frozen. A paused client sends nothing to the server. The
+//!   load engine records each pause, without the time in which the client waited for a CPU
 //!   ([`StepEvent::Paused`]).
 
 use dbdyno_record::{
@@ -55,7 +55,7 @@ pub(crate) fn wait_fault(longest_wait: f64) -> Option<Warning> {
 /// Share of the client's calibrated rate from which on a step is said to be limited by the client.
 const HEADROOM_LIMIT: f64 = 0.90;
 /// Above this share, the client has done more than the calibration says it can. The calibration is
-/// then wrong, and not the step. Whether the client had time left is judged by its load threads.
+/// then wrong, not the step. The load threads still show whether the client had time left.
 const PROVED_WRONG: f64 = 1.0;
 
 /// A step's statements per second compared with what the client can reach with as many connections;
@@ -90,7 +90,8 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
 }
 
 /// Why the step says more about the client than about the server. It is `None` when the step does
-/// not, and also where the client could do more than was calibrated, or did.
+/// not, and also where the client could reach a higher rate than the calibrated one, or did reach
+/// it.
 pub(crate) fn headroom_fault(client_headroom: &ClientHeadroom) -> Option<Warning> {
     let share = client_headroom.share();
     let fault =
@@ -208,7 +209,7 @@ mod tests {
     use crate::validity::validity;
 
     #[test]
-    fn a_thread_without_time_to_spare_is_a_fault_and_waiting_counts() {
+    fn a_thread_without_time_left_is_a_fault_and_waiting_counts() {
         let busiest = |waiting| BusiestThread { on_cpu: 0.7, waiting };
         assert_eq!(busy_fault(busiest(0.196), 60.0), None);
         assert_eq!(busy_fault(busiest(0.98), 0.004), None, "a load of a few milliseconds");
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_near_what_the_client_can_reach_is_its_fault_with_both_numbers() {
+    fn a_step_near_the_clients_calibrated_rate_has_a_fault_with_both_numbers() {
         let client_headroom = of("mysql", &[(10, 150_000.0), (6, 31_000.0)]).unwrap();
         insta::assert_snapshot!(fixtures::shown(&headroom_fault(&client_headroom).unwrap()), @"client-at-its-rate connections: 16, could: 200000.0, could_connections: 16, limit: 0.9, rate: 181000.0, share: 0.905");
         assert_eq!(headroom_fault(&of("mysql", &[(16, 179_000.0)]).unwrap()), None);
@@ -323,8 +324,8 @@ mod tests {
         insta::assert_snapshot!(shown_all(&limiting), @"client-host-busy [c1] limit: 0.9, share: 0.9");
     }
 
-    /// A step of 2 s. The client stood still before each of these times, for the time after it, in
-    /// ms.
+    /// A step of 2 s in which the client stood still. Each pause is given as the moment at which it
+    /// ended and its length, in ms.
     fn step(pauses: &[(u64, u64)]) -> StepRecord {
         let mut step = load_step(1_000);
         let paused =
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_of_the_window_makes_nothing_invalid() {
+    fn a_pause_outside_the_window_makes_nothing_invalid() {
         let after = step(&[(5_000, 2_900)]);
         assert_eq!((validity(&after), reported(&after)), (Validity::Valid, None));
     }

@@ -97,8 +97,8 @@ struct RunningSums {
 /// `due = done + failed + dropped + backlog + in flight` does not hold for all that was
 /// counted up to then, or at which the step's end leaves operations open.
 ///
-/// An operation lost here has a time that is in no figure. In this way a load generator would
-/// flatter a server.
+/// The time of a lost operation is in no figure, so a load generator that loses slow operations
+/// makes a server look better than it is.
 pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<Warning> {
     let mut sorted: Vec<&Interval> = intervals.iter().collect();
     sorted.sort_by_key(|interval| interval.to_us);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_record_calls_invalid_is_invalid() {
+    fn a_step_that_its_record_calls_invalid_is_invalid() {
         let mut step = load_step(1000);
         step.events.push(StepEvent::Invalid { reason: "clock jumped".to_owned() });
         assert_eq!(reasons(&step), ["quoted text: clock jumped"]);

@@ -6,12 +6,12 @@
 //! answer. If rate times mean time does not give the number of connections, operations or time were
 //! lost.
 //!
-//! An open loop that begins its window with operations left waiting by the warm-up has the response
-//! times of that queue, and not of the load that was asked for.
+//! If an open loop begins its window with operations that the warm-up left waiting, its response
+//! times are those of that queue, and not those of the requested load.
 //!
-//! Where many operations failed, a rate and percentiles over only those that the server did answer
-//! make it look better. Where answers differ, it is not known which is wrong, and the two times
-//! must not be compared as if they were for the same query.
+//! Where many operations failed, a rate and percentiles over the answered operations alone make the
+//! server look better than it is. Where answers differ, it is not known which of the two is wrong,
+//! and their times must not be compared as if they were for the same query.
 
 use dbdyno_record::{ErrorClass, StepEvent};
 
@@ -20,7 +20,7 @@ use crate::window::{KindSummary, Span, WindowSummary};
 
 /// Largest accepted difference between the connections that follow from rate and mean time and
 /// those that ran.
-const MOST_DIFFERENCE: f64 = 0.03;
+const MAX_DIFFERENCE: f64 = 0.03;
 /// Seconds of each connection's time that the check leaves out. A connection's end is recorded a
 /// moment after its last answer, and later where its thread waits for a CPU.
 const END_SECONDS: f64 = 0.01;
@@ -36,7 +36,7 @@ pub(crate) fn littles_law_fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>
     let rate = window.rate_of(done.operations);
     let cycle_us = done.cycle_sum_us / done.operations;
     let found = rate * cycle_us / 1e6;
-    let allowed = MOST_DIFFERENCE * expected + END_SECONDS / window.seconds() * expected;
+    let allowed = MAX_DIFFERENCE * expected + END_SECONDS / window.seconds() * expected;
     ((found - expected).abs() > allowed).then(|| {
         Warning::reason(Code::LittlesLaw)
             .with("kind", kind.spec.kind.as_str())
@@ -44,7 +44,7 @@ pub(crate) fn littles_law_fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>
             .with("cycle_ms", cycle_us / 1e3)
             .with("found", found)
             .with("expected", expected)
-            .with("most", MOST_DIFFERENCE)
+            .with("most", MAX_DIFFERENCE)
     })
 }
 
@@ -60,24 +60,24 @@ fn open_connections(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {
 }
 
 /// Largest part of the schedule that may wait when the window begins, in seconds.
-const MOST_SECONDS: f64 = 0.010;
+const MAX_WAITING_SECONDS: f64 = 0.010;
 /// Alternatively this many service times may wait, because a server that keeps up at a high load
 /// has a queue at any moment.
-const MOST_SERVICE_TIMES: f64 = 10.0;
+const MAX_WAITING_SERVICE_TIMES: f64 = 10.0;
 /// If the queue grows in the window by more than this share of the operations due, the schedule is
 /// not kept. That is reported separately.
-const MOST_GROWTH: f64 = 0.01;
+const MAX_QUEUE_GROWTH: f64 = 0.01;
 
-/// Why the response times of `kind` say nothing about its schedule; `None` where no more waited
-/// than may.
+/// Why the response times of `kind` say nothing about its schedule; `None` where no more operations
+/// waited at the window's beginning than are accepted.
 pub(crate) fn backlog_fault(step: &WindowSummary<'_>, kind: &KindResult) -> Option<Warning> {
     let schedule = kind.schedule.as_ref().filter(|schedule| schedule.asked_per_second > 0.0)?;
     let intervals = step.kind(&kind.kind)?.intervals.0.iter();
     let at_beginning = intervals.filter(|interval| Span::new(0, interval.to_us).to_us == step.window.from_us);
     let waiting: u64 = at_beginning.map(|interval| interval.backlog).sum();
-    let most_seconds = MOST_SECONDS.max(MOST_SERVICE_TIMES * kind.service.mean_us / 1e6);
+    let most_seconds = MAX_WAITING_SECONDS.max(MAX_WAITING_SERVICE_TIMES * kind.service.mean_us / 1e6);
     let most = (schedule.asked_per_second * most_seconds).max(1.0);
-    let grows = schedule.queue_growth as f64 > MOST_GROWTH * schedule.due as f64;
+    let grows = schedule.queue_growth as f64 > MAX_QUEUE_GROWTH * schedule.due as f64;
     (waiting as f64 > most && !grows).then(|| {
         Warning::reason(Code::WarmupBacklog)
             .with("kind", kind.kind.as_str())
@@ -89,7 +89,7 @@ pub(crate) fn backlog_fault(step: &WindowSummary<'_>, kind: &KindResult) -> Opti
 
 /// Share of a step's operations that may fail. The step's p99 is then still that of nearly all of
 /// them.
-const MOST_FAILED_SHARE: f64 = 0.01;
+const MAX_FAILED_SHARE: f64 = 0.01;
 
 /// Why the step's figures must not be used, if the server refused too many operations of `kind`.
 /// Operations that were lost with their connection do not count: a plan that opens connections
@@ -98,11 +98,11 @@ pub(crate) fn refused_fault(kind: &KindResult, events: &[StepEvent]) -> Option<W
     let failed = kind.failed.saturating_sub(kind.errors.lost);
     let ended = kind.operations + failed;
     let share = failed as f64 / ended as f64;
-    (failed > 0 && share > MOST_FAILED_SHARE).then(|| {
+    (failed > 0 && share > MAX_FAILED_SHARE).then(|| {
         Warning::reason(Code::OperationsFailed)
             .with("kind", kind.kind.as_str())
             .with("share", share)
-            .with("most", MOST_FAILED_SHARE)
+            .with("most", MAX_FAILED_SHARE)
             .with("failed", failed)
             .with("ended", ended)
             .with_some("error", first_error(&kind.kind, events))
@@ -119,11 +119,10 @@ fn first_error(kind: &str, events: &[StepEvent]) -> Option<String> {
     })
 }
 
-/// What is wrong with a run's answers, compared with those of the base's runs; one reason per
-/// query.
+/// The queries that a run answered differently from the base's runs; one reason per query.
 ///
-/// Streams that run at the same time as refresh functions see rows come and go, so that they have
-/// no common answer.
+/// A run with several streams is not checked. Its streams run at the same time as refresh
+/// functions, which insert and delete rows, so the answers depend on the order.
 pub(crate) fn answer_faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<Warning> {
     let has_streams = run.executions.iter().any(|execution| execution.client > 1);
     let known = |name: &str| {
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_operations_of_a_window_that_cuts_them_do_not() {
+    fn operations_counted_whole_in_a_window_that_cuts_them_do_not_fill_it() {
         let mut step = scan_step(&[(1_450_000, 1); 8], (0, 5 * SECOND));
         for interval in &mut step.intervals {
             interval.cut = dbdyno_record::WindowCut::default();
@@ -202,8 +201,8 @@ mod tests {
         assert_eq!(found(&step), None);
     }
 
-    /// A step whose queries are asked for at 250 per second. `waiting` queries wait when its first
-    /// second ends, which is warm-up, and `at_end` when its window ends.
+    /// A step whose queries arrive at 250 per second. Its first second is warm-up. `waiting`
+    /// queries wait when that second ends, and `at_end` when the window ends.
     fn step(waiting: u64, at_end: u64) -> StepRecord {
         let mut step = read_write_step();
         let (_, end_us) = step.window().unwrap();
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_the_warm_up_has_left_makes_the_step_invalid() {
+    fn a_queue_that_the_warm_up_left_makes_the_step_invalid() {
         assert_eq!(validity_of(step(0, 0)), Validity::Valid);
         assert_eq!(validity_of(step(2, 0)), Validity::Valid);
         let Validity::Invalid { reasons } = validity_of(step(100, 0)) else { panic!("valid") };
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_with_its_connection_and_other_kinds_do_not_count() {
+    fn operations_lost_with_their_connection_and_other_kinds_do_not_count() {
         assert_eq!(validity_of(failing("query", 200, 200)), Validity::Valid);
         assert_eq!(validity_of(failing("delete", 200, 0)), Validity::Valid);
     }
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn another_answer_is_reported_with_both_and_one_that_is_rounded_otherwise_is_the_same() {
+    fn a_different_answer_is_reported_with_both_and_a_differently_rounded_one_is_the_same() {
         let base = [run(1_000.0, 1)];
         assert!(answer_faults(&run(1_000.000_9, 1), &base, "a").is_empty());
         let found = answer_faults(&run(900.0, 1), &base, "a");

@@ -76,8 +76,8 @@ fn connections_fault(step: &StepRecord) -> Option<Warning> {
     }
 }
 
-/// The first place where the intervals of one client and kind leave something out or hold it twice,
-/// with its beginning and end in microseconds.
+/// The first gap or overlap in the intervals of one client and kind, with its beginning and end in
+/// microseconds.
 ///
 /// The intervals' order in the file says nothing: a blocked thread may write seconds after later
 /// ones.
@@ -96,8 +96,8 @@ fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<(Code, [u64;
     (reached_us < end_us).then_some((Code::IntervalsShort, [reached_us, end_us]))
 }
 
-/// What is wrong when the histograms of `kind` do not have as many operations as the window. It
-/// names the first clock that differs. `None` for a record that was not made by connections, which
+/// Checks that the histograms of `kind` have as many operations as the window. The fault names the
+/// first clock that differs. `None` where they agree, and for a record without connections, which
 /// has no times.
 pub(crate) fn times_fault(
     step: &WindowSummary<'_>,
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_holds_all_is_whole_in_whatever_order_its_lines_are() {
+    fn a_record_without_gaps_is_complete_in_whatever_order_its_lines_are() {
         assert_eq!(of(|_| ()), "Valid");
         assert_eq!(of(|step| step.intervals.reverse()), "Valid");
     }
 
     #[test]
-    fn what_is_missing_or_doubled_is_named_with_its_file() {
+    fn missing_and_doubled_records_are_named_with_their_file() {
         insta::assert_snapshot!(of(|step| step.intervals.clear()), @"intervals-empty");
         insta::assert_snapshot!(of(|step| drop(step.intervals.remove(2))), @"intervals-gap [client 1 insert] from_seconds: 1.0, to_seconds: 2.0");
         insta::assert_snapshot!(of(|step| drop(step.intervals.remove(1))), @"intervals-gap [client 2 insert] from_seconds: 0.0, to_seconds: 1.0");

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn from_half_a_percent_on_it_is_reported_and_from_two_on_a_fault() {
+    fn throttling_is_reported_from_half_a_percent_on_and_a_fault_from_two_percent_on() {
         let of = |us| step([0, 20, 0], [us, 20, 20]);
         let found = |step: &StepRecord| {
             (warning(&cell(1, "a", Vec::new()), step).map(|warning| shown(&warning)), faults(step).len())

@@ -2,7 +2,7 @@
 //! were stopped and resumed: how often, where, and which blocks have cells from more than one
 //! session.
 //!
-//! A ratio is formed within a block, so that what changes from hour to hour affects both of its
+//! A ratio is formed within a block, so what changes from hour to hour affects both of its
 //! sides. In a block that was interrupted and resumed, it may affect only one.
 
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ fn completed(run: &Run) -> Vec<&CellId> {
     completed
 }
 
-/// A warning for a run that is still being written. It says how far the run is.
+/// A warning for a run that is still going on. It says how many cells have ended.
 fn going_on(run: &Run) -> Warning {
     let ended = run.cells.iter().filter(|cell| cell.outcome().is_some()).count();
     let under_way = run.cells.iter().find(|cell| cell.outcome().is_none());
@@ -115,7 +115,7 @@ fn repeated(run: &Run) -> Vec<Warning> {
     all
 }
 
-/// The beginning of a message. The records of the failure hold the rest.
+/// The beginning of a message. The records of the failure have the whole message.
 fn beginning(message: &str) -> String {
     const CHARACTERS: usize = 200;
     let line = failure_words(message);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_failure_its_beginning_is_reported() {
+    fn the_beginning_of_a_long_failure_is_reported() {
         assert_eq!(beginning("server died\nlog"), "server died");
         assert_eq!(beginning(&"ä".repeat(300)), format!("{}…", "ä".repeat(200)));
     }
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_one_session_has_nothing_to_tell() {
+    fn a_run_of_one_session_has_no_session_warning() {
         assert_eq!(reported(vec![started(false), cell_started(1, "a", "1T12:00")]), "");
     }
 
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_stopped_between_two_blocks_has_whole_blocks() {
+    fn a_run_that_was_stopped_between_two_blocks_has_no_divided_block() {
         let events = vec![
             started(false),
             cell_started(1, "a", "1T12:00"),

@@ -159,8 +159,8 @@ fn failed_operations(run: &Run) -> Vec<Warning> {
     steps(run).flat_map(of_step).collect()
 }
 
-/// Warnings that were recorded while the run went on. One that recurs is reported once, with how
-/// often it did and where first.
+/// Warnings that were recorded during the run. A warning that recurs is reported once, with its
+/// count and with the place where it first occurred.
 fn recorded(run: &Run) -> Vec<Warning> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut reported: Vec<(&str, String)> = Vec::new();
@@ -204,7 +204,8 @@ fn recorded(run: &Run) -> Vec<Warning> {
 }
 
 /// Whether a warning no longer holds. The warning says that a resumed run does not repeat the load
-/// of a cell. Where a later session had to repeat the load after all, the load is in the cell.
+/// of a cell, whose records are therefore elsewhere. It is wrong where a later session had to
+/// repeat the load after all.
 fn is_over(run: &Run, text: &str) -> bool {
     run.cells.iter().find(|cell| is_load_kept(text, &cell.id)).is_some_and(|cell| {
         let workload = run.manifest.workloads.iter().find(|workload| workload.name == cell.id.workload);
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_reported_with_its_place() {
+    fn each_problem_is_reported() {
         let mut invalid = load_step(1_000);
         invalid.events.push(StepEvent::Invalid { reason: "clock jumped.".to_owned() });
         let mut failing = query_step(400, 150);
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_was_run_again_after_all_is_not_said_to_be_elsewhere() {
+    fn a_load_that_was_repeated_is_not_reported_as_recorded_elsewhere() {
         let reported = |steps, text: &str| {
             let mut run = run(&["a"], 2, vec![cell(1, "a", steps), cell(2, "a", Vec::new())]);
             run.events.push(RunEvent::Warning { at: String::new(), text: text.to_owned() });
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_has_one_of_its_blocks_so_far_has_one() {
+    fn a_run_of_which_one_block_is_measured_so_far_has_a_warning() {
         let steps = |rate| vec![load_step(rate)];
         let mut cells = vec![cell(1, "a", steps(1_000)), cell(1, "b", steps(1_100))];
         let reported = |cells: &[CellRecord]| warnings_of(&run(&["a", "b"], 2, cells.to_vec()));

@@ -85,7 +85,7 @@ fn write_class(page: &mut String, class: &Class) {
 
 /// With `DBDYNO_UPDATE=1` this test writes the page again.
 #[test]
-fn the_page_is_what_the_catalogues_say() {
+fn the_page_has_the_text_of_the_catalogues() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/parity.md");
     let page = reference();
     if std::env::var_os("DBDYNO_UPDATE").is_some() {

@@ -29,7 +29,8 @@ pub(super) fn build(product: &str, version: &str) -> Build {
     Build { product: product.to_owned(), version: version.to_owned(), settings, ..Build::default() }
 }
 
-/// The variant that a server of this build would be with this option file, as if it was read back.
+/// A variant of this build with this option file. Its predicted settings count as read back from a
+/// server.
 pub(super) fn configured(name: &str, product: &str, version: &str, config: &str) -> Subject {
     let build = build(product, version);
     let mut subject = super::predicted(&variant(name, config), Some(&build), &Planned::default());

@@ -1,8 +1,8 @@
-//! Tests of the statistical methods against simulated truth: how often an interval holds it, and
-//! how often a verdict is false.
+//! Tests of the statistical methods against simulated truth: how often an interval contains the
+//! truth, and how often a verdict is false.
 //!
-//! The file also has what other tests of the statistics share: a check for closeness, and normally
-//! distributed numbers by position.
+//! The file also has functions that other tests of the statistics share: a check for closeness, and
+//! normally distributed numbers by position.
 
 mod unlike;
 
@@ -65,7 +65,7 @@ fn noise(study: u64, count: u64, deviation: f64) -> Vec<f64> {
 }
 
 #[test]
-fn the_interval_by_t_holds_the_truth_in_95_percent_of_studies() {
+fn the_interval_by_t_contains_the_truth_in_95_percent_of_studies() {
     for blocks in [3, 5, 10] {
         let covered = share(4_000, |study| {
             Estimate::of_mean(&noise(study, blocks, 0.01)).unwrap().interval(0.95).contains(0.0)
@@ -96,7 +96,7 @@ fn bootstrap_misses(cases: [(u64, f64, u64); 3]) {
 }
 
 #[test]
-fn the_robust_interval_holds_the_truth_as_often_as_it_says() {
+fn the_robust_interval_contains_the_truth_as_often_as_it_says() {
     for blocks in [5, 6, 10] {
         let promised = hodges_lehmann(&noise(0, blocks, 0.01), 0.95).unwrap().confidence;
         let covered = share(4_000, |study| {
@@ -117,7 +117,7 @@ fn differs(inference: &Inference, estimate: Estimate, margin: f64) -> bool {
 }
 
 #[test]
-fn equal_servers_in_blocks_get_false_verdicts_in_at_most_5_percent_of_studies_in_spite_of_drift() {
+fn equal_servers_in_blocks_get_false_verdicts_in_at_most_5_percent_of_studies_despite_drift() {
     let in_blocks = |study: u64, margin: f64| {
         let ratio = |block: u64| {
             let (first, second) = (at_time(study, 2 * block), at_time(study, 2 * block + 1));
@@ -161,13 +161,13 @@ fn run_of_42_steps(study: u64, different: u64) -> (usize, usize) {
 }
 
 #[test]
-fn of_the_differences_reported_over_42_steps_few_are_false() {
+fn few_of_the_differences_reported_over_42_steps_are_false() {
     reports_over_42_steps(200);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: more simulated studies"]
-fn of_the_differences_reported_over_42_steps_at_most_5_percent_are_false() {
+fn at_most_5_percent_of_the_differences_reported_over_42_steps_are_false() {
     reports_over_42_steps(2_000);
 }
 
@@ -203,24 +203,24 @@ fn run_with_small_differences(study: u64) -> (usize, usize) {
 }
 
 #[test]
-fn certain_differences_inside_of_the_margin_do_not_lower_the_bar_for_others() {
+fn certain_differences_inside_the_margin_do_not_lower_the_bar_for_others() {
     small_differences_are_rarely_reported(400);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: more simulated studies"]
-fn certain_differences_inside_of_the_margin_do_not_lower_the_bar_for_others_in_many_studies() {
+fn certain_differences_inside_the_margin_do_not_lower_the_bar_for_others_in_many_studies() {
     small_differences_are_rarely_reported(4_000);
 }
 
 fn small_differences_are_rarely_reported(studies: u64) {
-    // All that can be found is false here, so that the share of runs with a false difference is the
-    // false discovery rate.
+    // Every difference that is reported in these runs is false, so the share of runs with a false
+    // difference is the false discovery rate.
     at_most_5_percent(share(studies, |study| run_with_small_differences(study).0 > 0), studies);
 }
 
 #[test]
-fn same_is_said_of_a_difference_as_great_as_the_margin_in_at_most_5_percent_of_studies() {
+fn at_most_5_percent_of_studies_say_same_for_a_difference_as_large_as_the_margin() {
     let said = |truth: f64| {
         share(20_000, |study| {
             let logs: Vec<f64> = noise(study, 5, 0.008).iter().map(|log| log + truth).collect();
@@ -257,13 +257,13 @@ fn changed_once(study: u64) -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn of_series_that_changed_once_a_further_change_is_rarely_reported() {
+fn a_further_change_is_rarely_reported_in_series_that_changed_once() {
     further_changes_are_rarely_reported(30);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: more simulated studies"]
-fn of_series_that_changed_once_a_further_change_is_reported_in_at_most_5_percent_of_histories() {
+fn a_further_change_is_reported_in_at_most_5_percent_of_histories_that_changed_once() {
     further_changes_are_rarely_reported(300);
 }
 

@@ -1,8 +1,8 @@
 //! Tests of the statistical methods against simulated truth where their assumptions do not hold:
 //! heavy tails, skew, unequal scatter.
 //!
-//! Each side's log rate is what is measured, so that the noise is put there. Intervals are made
-//! from the difference between two sides in one block, or between two runs.
+//! The noise is added to each side's log rate, because rates are measured. Intervals are computed
+//! from the difference between the two sides of a block, or between two runs.
 
 use super::{chance, close, normal, share};
 use crate::statistics::ranks::hodges_lehmann;
@@ -42,7 +42,7 @@ fn paired_coverage(blocks: u64, variant: Noise, base: Noise) -> f64 {
 }
 
 #[test]
-fn the_noises_are_what_they_say() {
+fn each_noise_has_the_distribution_that_it_claims() {
     let of = |noise: Noise| -> Vec<f64> { (0..50_000).map(|at| noise(at / 10, at % 10)).collect() };
     let beyond = |values: &[f64], bound: f64| {
         values.iter().filter(|value| value.abs() > bound).count() as f64 / values.len() as f64
@@ -56,7 +56,7 @@ fn the_noises_are_what_they_say() {
 }
 
 #[test]
-fn pairs_of_equally_unruly_sides_have_intervals_that_hold_the_truth_as_often_as_they_say_or_more() {
+fn pairs_whose_sides_have_the_same_noise_have_intervals_that_contain_the_truth_often_enough() {
     // Skew cancels in the difference between two sides that both have it. Tails make intervals
     // wider, but not wrong more often.
     for noise in [heavy as Noise, skewed] {
@@ -78,7 +78,7 @@ fn losses_of_one_side_alone_make_intervals_miss_as_often_as_the_documentation_sa
 }
 
 #[test]
-fn the_robust_interval_holds_the_truth_of_pairs_with_heavy_tails() {
+fn the_robust_interval_contains_the_truth_for_pairs_with_heavy_tails() {
     for blocks in [5, 10] {
         let promised = hodges_lehmann(&pairs(0, blocks, heavy, heavy), 0.95).unwrap().confidence;
         let covered = share(STUDIES, |study| {
@@ -88,7 +88,7 @@ fn the_robust_interval_holds_the_truth_of_pairs_with_heavy_tails() {
     }
 }
 
-fn apart_coverage(counts: (u64, u64), scales: (f64, f64), noise: Noise) -> f64 {
+fn unpaired_coverage(counts: (u64, u64), scales: (f64, f64), noise: Noise) -> f64 {
     share(STUDIES, |study| {
         let side = |count: u64, scale: f64, from: u64| -> Vec<f64> {
             (0..count).map(|at| scale * noise(study, from + at)).collect()
@@ -99,15 +99,15 @@ fn apart_coverage(counts: (u64, u64), scales: (f64, f64), noise: Noise) -> f64 {
 }
 
 #[test]
-fn two_runs_of_unequal_scatter_and_length_have_intervals_that_hold_the_truth() {
+fn two_runs_of_unequal_scatter_and_length_have_intervals_that_contain_the_truth() {
     for (counts, scales) in
         [((5, 5), (1.0, 5.0)), ((5, 10), (1.0, 5.0)), ((10, 5), (1.0, 5.0)), ((3, 10), (1.0, 2.0))]
     {
-        let covered = apart_coverage(counts, scales, normal);
+        let covered = unpaired_coverage(counts, scales, normal);
         assert!((0.93..=0.97).contains(&covered), "{counts:?} blocks, scatter {scales:?}: {covered}");
     }
     for counts in [(5, 5), (10, 10)] {
-        let covered = apart_coverage(counts, (1.0, 1.0), heavy);
+        let covered = unpaired_coverage(counts, (1.0, 1.0), heavy);
         assert!(covered >= 0.95 - chance(0.95, STUDIES), "{counts:?}: {covered}");
     }
 }
