@@ -32,7 +32,7 @@ pub struct Description {
     pub session: Texts,
     /// The sources of settings that are not defaults, by name, as far as the server reports them.
     pub sources: Texts,
-    /// The server, where it is none of the known products.
+    /// The server's identity, if the server is not one of the known products.
     pub foreign: Option<Foreign>,
 }
 
@@ -43,11 +43,12 @@ impl Description {
     }
 }
 
-/// What is missing in a server's counters when its sessions report theirs late.
+/// The part of the work that a server's counters may still miss, because its sessions report late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreported {
-    /// dbdyno's open sessions in the session's database, this one included. A session that is gone
-    /// has reported everything, because it does so before it leaves the list.
+    /// Number of dbdyno's open sessions in the session's database, including this session. A closed
+    /// session has reported everything, because a session reports before it leaves the server's
+    /// list of sessions.
     pub sessions: i64,
     /// How old the counters from [`crate::status`] may be.
     pub age: Duration,
@@ -95,8 +96,8 @@ fn number(text: &str) -> Option<i64> {
     text.parse().ok().or_else(fraction)
 }
 
-/// Lowest limit in bytes for dirty pages and for the log. Any idle server has this much, and a
-/// share of a small pool or log would be less.
+/// Lowest limit in bytes for dirty pages and for the log. Even an idle server has this much, and a
+/// share of a small pool or log would be lower.
 const MIN_BOUND_BYTES: f64 = 1_048_576.0;
 /// Lowest limit for the number of dead rows or change buffer pages, for the same reason.
 pub(crate) const MIN_BOUND_COUNT: i64 = 1_000;
@@ -148,7 +149,7 @@ impl DeferredWork {
 }
 
 /// Reads the server's deferred work. The result is empty for another product's server with the same
-/// protocol, because its levels would mean something else.
+/// protocol, because the levels would have another meaning there.
 pub(crate) async fn owed<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
