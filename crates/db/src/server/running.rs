@@ -167,8 +167,8 @@ pub enum Data {
     Fresh,
     /// The existing data directory, unchanged. dbdyno must have made it.
     AsItIs,
-    /// The existing data directory, but without the saved cache contents, so the server starts with
-    /// cold caches.
+    /// The existing data directory, but the server does not reload the cache contents that it saved
+    /// when it stopped.
     Cold,
 }
 
