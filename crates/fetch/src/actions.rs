@@ -15,10 +15,10 @@ use crate::files::{self, Catalogue, Entry, Partial, Source, check_name};
 use crate::scratch::probe;
 use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin, inventory};
 
-/// Puts the server for `entry` into `servers_dir/NAME`, probes it and keeps its answers in its
-/// server entry. An existing server is not fetched again, and it is probed only if its current
-/// program was not probed before. `log` gets a sentence for each thing that takes a while. After an
-/// error the fetched files are removed, but a server that existed before stays.
+/// Puts the server for `entry` into `servers_dir/NAME`, probes it and stores its answers in its
+/// server entry. An existing server is not fetched again. It is probed only if its current program
+/// was not probed before. `log` gets one sentence per action that takes a while. After an error the
+/// fetched files are removed, but a server that existed before stays.
 pub fn get(
     entry: &Entry,
     servers_dir: &Path,
@@ -54,7 +54,7 @@ pub fn get(
     keep(folder, &entry.name, server_entry, asked, !is_there)
 }
 
-/// Keeps the answers from the server `name` in its server entry. A new server whose probe failed is
+/// Stores the answers of the server `name` in its server entry. A new server whose probe failed is
 /// removed.
 pub(super) fn keep(
     folder: &Path,
@@ -78,8 +78,8 @@ pub(super) fn keep(
     }
 }
 
-/// Puts what the entry names into the folder. The server entry is written first, so that a killed
-/// dbdyno leaves nothing of unknown origin.
+/// Fetches the entry's files into the folder, or links to its base directory. The server entry is
+/// written first, so that a killed dbdyno leaves no files of unknown origin.
 fn fetch_or_link(
     entry: &Entry,
     folder: &Path,
@@ -109,7 +109,7 @@ pub(super) fn does_not_run(name: &str, source: dbdyno_db::server::Error) -> Erro
     Error::DoesNotRun { name: name.to_owned(), source: Box::new(source) }
 }
 
-/// Compares the program's version with the one that the entry promises.
+/// Checks that the program has the product and version in the entry.
 pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
     if base.product.to_string() == entry.product && entry.means(&base.version) {
         return Ok(());
@@ -128,7 +128,7 @@ pub(super) fn link(target: &Path, place: &Path) -> Result<(), Error> {
 }
 
 /// Removes `NAME` from the folder: the base directory, or the link to it, and its server entry. A
-/// base directory is renamed first, so that no half-removed one can be taken for a server.
+/// base directory is renamed first, so that a half-removed one is never taken for a server.
 pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
     let place = folder.join(name);
     let is_link = fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink());
@@ -145,9 +145,9 @@ pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives the server in `base_dir` the name `name`. This makes a link to it in `servers_dir` and
-/// probes it. The base directory itself does not change. `log` gets a sentence before the probe. A
-/// server that was added before under that name is probed again.
+/// Gives the server in `base_dir` the name `name`. This makes a link to `base_dir` in `servers_dir`
+/// and probes the server. The base directory itself does not change. `log` gets a sentence before
+/// the probe. If the same server was added before under that name, it is probed again.
 pub fn add(
     name: &str,
     base_dir: &Path,
@@ -186,7 +186,7 @@ pub fn add(
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno fetched for it. The
 /// base directory of an added server stays. `log` gets a sentence if this has to wait for another
-/// dbdyno. It fails while a process runs from fetched files.
+/// dbdyno. The removal fails while a process runs from fetched files.
 pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<ServerEntry, Error> {
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, place) = (&locked.path, locked.path.join(name));
@@ -211,7 +211,7 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
     Ok(server_entry)
 }
 
-/// Finds a process whose program lies in `base_dir`.
+/// Finds a process whose program is in `base_dir`.
 fn running_from(base_dir: &Path) -> Option<u32> {
     let base_dir = base_dir.canonicalize().ok()?;
     let names =
@@ -233,8 +233,8 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    /// Makes the folder if it is missing, waits for its lock, and removes what a killed dbdyno has
-    /// left in it. `log` gets a sentence if this has to wait for another dbdyno.
+    /// Makes the folder if it is missing, waits for its lock, and removes the files that a killed
+    /// dbdyno has left in it. `log` gets a sentence if this has to wait for another dbdyno.
     pub(super) fn open(
         servers_dir: &Path,
         cancel: &AtomicBool,
@@ -325,9 +325,9 @@ mod tests {
         let work = tempfile::tempdir().unwrap();
         put(work.path(), "used", Some(ServerOrigin::Got));
         let program = work.path().join("used/bin/mysqld");
-        // A separate process writes the file. The kernel runs no program that is open for writing
-        // anywhere, and a process that another test starts meanwhile inherits this process's open
-        // files.
+        // A separate process writes the file. The kernel does not run a program that any process
+        // has open for writing, and a process that another test starts meanwhile inherits this
+        // process's open files.
         let copied = std::process::Command::new("cp")
             .args(["--remove-destination", "/bin/sleep"])
             .arg(&program)

@@ -2,9 +2,9 @@
 //! and waits until the database is at rest.
 //!
 //! The original benchmark waits W = min(1200, 60 + loaded rows / 1,000,000) seconds, counted from
-//! the start of this work. The work runs inside W, and dbdyno sleeps only for the remainder. After
-//! work that takes longer there is no sleep. [`Rest::Quiet`] instead waits until the server's state
-//! is below limits. Each product defines its work in [`Product::upkeep`].
+//! the start of the upkeep. The upkeep's work is part of W, and dbdyno sleeps only for the
+//! remainder. If the work takes longer than W, dbdyno does not sleep. [`Rest::Quiet`] instead waits
+//! until the server's state is below limits. Each product defines its work in [`Product::upkeep`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -95,8 +95,8 @@ impl<P: Product> UpkeepWork<'_, P> {
 const PERIOD: Duration = Duration::from_secs(1);
 /// Time without an answer after which a server counts as dead.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// Number of checks in a row in which every limit must hold. A queue that is empty for a moment is
-/// not rest.
+/// Number of consecutive checks in which every level must be within its limit. A server whose
+/// queues are empty only for a moment is not at rest.
 const CALM_SAMPLES: u32 = 2;
 /// Highest number of requests in flight at which a device counts as idle.
 const DEVICE_REQUESTS_MAX: i64 = 4;
@@ -173,10 +173,11 @@ impl fmt::Debug for DeviceGauge {
     }
 }
 
-/// Whether a server came to rest, and the samples on the way there.
+/// Whether a server came to rest, and the samples until then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settling {
-    /// Whether every limit held in the end. It is `false` when the cap was reached first.
+    /// Whether every level was within its limit at the end. It is `false` when the cap was reached
+    /// first.
     pub is_quiet: bool,
     /// Time from the end of the active work.
     pub took: Duration,
@@ -188,7 +189,7 @@ pub struct Settling {
     /// One sample per second, with its time since the end of the active work. The last one is the
     /// final state.
     pub samples: Vec<(Duration, BTreeMap<String, i64>)>,
-    /// Levels above their limits in the end.
+    /// Levels above their limits at the end.
     pub missed: Vec<String>,
 }
 
@@ -230,7 +231,7 @@ async fn state_before<P: Product>(
 ) -> Result<BTreeMap<String, i64>> {
     match rest {
         Rest::Wait(_) => Ok(BTreeMap::new()),
-        Rest::Quiet(_) => Ok(look::<P>(session, capabilities).await?.levels),
+        Rest::Quiet(_) => Ok(read_deferred_work::<P>(session, capabilities).await?.levels),
     }
 }
 
@@ -247,7 +248,7 @@ async fn settle_down<P: Product>(
     let mut device = DeviceWatch { gauge: quiet.device.as_ref(), last_bytes: None };
     let mut calm = 0;
     loop {
-        let owed = look::<P>(session, capabilities).await?;
+        let owed = read_deferred_work::<P>(session, capabilities).await?;
         settling.bounds = bounds::<P>(&owed, &quiet.bounds, quiet.device.is_some());
         // dbdyno does not make a server that others run flush its pages, so levels that only such a
         // flush lowers have no limit there.
@@ -270,7 +271,7 @@ async fn settle_down<P: Product>(
 }
 
 /// Reads the deferred work, with a time limit.
-async fn look<P: Product>(
+async fn read_deferred_work<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
 ) -> Result<DeferredWork> {

@@ -1,6 +1,6 @@
 //! Logins on servers that others run, and dbdyno's ownership of databases there. No argument
 //! contains a secret: passwords come from the environment or from option files. A marker table
-//! tells which databases belong to dbdyno, and dbdyno refuses to use any other.
+//! identifies the databases that belong to dbdyno, and dbdyno refuses to use any other database.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -97,7 +97,7 @@ pub enum Ownership {
     Created,
     /// The database had the marker table already.
     Ours,
-    /// The database is the only one on its server. It held no table, so dbdyno marked it.
+    /// The database is the only one on its server. It had no tables, so dbdyno marked it.
     Only,
 }
 

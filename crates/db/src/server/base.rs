@@ -1,7 +1,7 @@
-//! Server builds and the servers folder that holds them. A build is a set of unpacked or installed
-//! programs of one product and version, and its [`Abilities`] say what its server can do. Each
-//! database product must provide the functions of [`Family`], so that dbdyno can start its servers
-//! or use their addresses.
+//! Server builds, and the servers folder that contains them. A build is a set of unpacked or
+//! installed programs of one product and version, and its [`Abilities`] say what its server can do.
+//! Each database product must provide the functions of [`Family`], so that dbdyno can start its
+//! servers or use their addresses.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub struct Base {
 }
 
 impl Base {
-    /// Looks into `path` and asks the server program there for its version.
+    /// Finds the server program in `path` and reads its version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         if let Ok(absolute) = path.canonicalize() {
@@ -62,7 +62,7 @@ impl Base {
         Err(Error::NoServer { path: path.to_path_buf(), looked_for: looked_for.join(", ") })
     }
 
-    /// Whether `path` holds a server. This runs no program.
+    /// Whether `path` contains a server. This runs no program.
     pub fn is_in(path: &Path) -> bool {
         Self::program_in(path).is_some()
     }
@@ -105,8 +105,7 @@ pub struct Abilities {
     pub default_login: String,
     pub tls: TlsAbility,
     /// Asynchronous I/O methods, the active one first: `io_uring`, `libaio`, or PostgreSQL's
-    /// `io_method` values. The list is empty when there is none or when it is not in use on this
-    /// machine.
+    /// `io_method` values. The list is empty if the server has none or uses none on this machine.
     pub aio: Vec<String>,
     /// Whether PostgreSQL can compile queries (JIT).
     pub jit: bool,
@@ -127,7 +126,7 @@ pub enum ThreadPool {
     Plugin,
 }
 
-/// What the server needs for encrypted connections.
+/// The server's support for encrypted connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsAbility {
@@ -217,7 +216,8 @@ impl Family {
         each_family!(self, P => P::open(path))
     }
 
-    /// The storage engines that a build has without plugins. `None` means that there is no choice.
+    /// The storage engines that a build has without plugins. `None` means that the product has no
+    /// choice of engines.
     pub fn built_in_engines(self, base: &Base) -> Option<&'static [&'static str]> {
         each_family!(self, P => P::built_in_engines(base))
     }

@@ -115,8 +115,8 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// Number of times the kernel has killed a process in the group because there was no memory
-    /// left to reclaim.
+    /// Number of times that the kernel has killed a process in the group because it could reclaim
+    /// no memory.
     pub fn kills(&self) -> u64 {
         let file = match self.version {
             CgroupVersion::V1 => "memory.oom_control",
@@ -302,8 +302,8 @@ mod tests {
         assert_eq!(found.parent_v2(), Some(mount.path().join("user.slice/user-0.slice")), "not the own one");
     }
 
-    /// This test replaces the kernel's files with files in an ordinary folder. It checks what is
-    /// written to them and what is read.
+    /// This test replaces the kernel's files with files in an ordinary folder. It checks the values
+    /// that are written to and read from these files.
     #[test]
     fn in_version_2_the_limits_on_memory_and_swap_and_the_kills_have_their_own_files() {
         let mount = tempfile::tempdir().unwrap();

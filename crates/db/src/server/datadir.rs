@@ -24,15 +24,15 @@ pub(crate) const MARKER: &str = ".dbdyno-data";
 
 const MARKER_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
 
-/// Prefix for the marker's line that notes a server by its process number and start time. While
-/// there is no server yet, [`STARTING`] is the prefix, and the line notes the dbdyno that starts
+/// Prefix for the marker's line that notes a server by its process number and start time. Before
+/// the server has started, the prefix is [`STARTING`], and the line notes the dbdyno that starts
 /// the server.
 const SERVER: &str = "server ";
 const STARTING: &str = "starting ";
 
 /// Suffix that turns a data directory's name into the name of the folder for the server's temporary
-/// files. That folder lies next to the data, because a server would take a folder inside for a
-/// database.
+/// files. That folder is next to the data directory, because a server would treat a folder inside
+/// it as a database.
 const TEMPORARY: &str = ".tmp";
 
 /// Time limit for the end of a server whose dbdyno was killed. If the server still runs after this

@@ -107,7 +107,7 @@ pub(crate) fn errors(part: &LogPart<'_>) -> Option<String> {
     let lines: Vec<&str> =
         text.lines().filter(|line| markers.iter().any(|marker| line.contains(marker))).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(ERROR_LINES));
-    // Among thousands of failed writes, the first one says what went wrong.
+    // Among thousands of failed writes, the first one shows the cause.
     let first = before.iter().find(|line| NO_SPACE.iter().any(|marker| line.contains(marker)));
     let lines: Vec<&str> = first.into_iter().chain(last).copied().collect();
     (!lines.is_empty()).then(|| lines.join("\n"))

@@ -254,8 +254,8 @@ impl Running {
         Ok(server)
     }
 
-    /// Waits until the server answers. The wait has an event loop in a thread of its own, because
-    /// the caller's thread may already run an event loop.
+    /// Waits until the server answers. The wait has an event loop in its own thread, because the
+    /// caller's thread may already run an event loop.
     fn wait_for_answer(
         &self,
         mut login: DatabaseAddress,

@@ -220,7 +220,7 @@ struct FolderLock {
     _flock: Option<Flock<File>>,
 }
 
-/// A lock for making one template. Only one process on this machine can hold it.
+/// A lock for making one template. Only one process on this machine can have this lock at a time.
 #[derive(Debug)]
 struct TemplateLock {
     folder: PathBuf,
@@ -228,7 +228,7 @@ struct TemplateLock {
 }
 
 /// Locks `folder`. The result is `None` when the folder is missing, when it was renamed or removed
-/// meanwhile, or when another process holds its lock.
+/// meanwhile, or when another process has its lock.
 fn lock_of(folder: &Path) -> Option<FolderLock> {
     let file = File::open(folder).ok()?;
     let opened = file.metadata().ok()?.ino();
@@ -294,7 +294,7 @@ impl TemplateLock {
 }
 
 /// Removes the files that killed processes have left in `template_dir`. Only the folders of killed
-/// processes can be locked, because a live process still holds its lock. If a folder cannot be
+/// processes can be locked, because a live process still has its lock. If a folder cannot be
 /// removed, the next process that wants a template tries again.
 fn sweep(template_dir: &Path) {
     let is_makers = |path: &PathBuf| {

@@ -38,9 +38,9 @@ pub(crate) struct Scripted {
     sent: usize,
     pieces: Vec<usize>,
     piece: usize,
-    /// Adapts an answer to what the client has sent.
+    /// Adapts an answer to the bytes that the client has sent.
     fit: fn(&[u8], &mut [u8]),
-    /// What the client has sent.
+    /// The bytes that the client has sent.
     pub(crate) received: Vec<u8>,
     /// The largest read buffer that the client has offered, in bytes.
     pub(crate) widest: usize,
@@ -54,7 +54,7 @@ impl Scripted {
         Self { answers, current, sent: 0, pieces, piece: 0, fit: |_, _| {}, received, widest: 0 }
     }
 
-    /// The same server, but `fit` adapts its answers to what it has received.
+    /// The same server, but `fit` adapts its answers to the received bytes.
     pub(crate) fn fitting(mut self, fit: fn(&[u8], &mut [u8])) -> Self {
         self.fit = fit;
         self

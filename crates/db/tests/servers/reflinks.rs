@@ -15,7 +15,7 @@ use dbdyno_db::server::{Server, ServerSpec, Snapshot, prepare_data, remove_data}
 use nix::sys::statvfs::statvfs;
 use serde_json::json;
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
 /// Environment variable with the mount point. It is set in the copy of this program that can see
 /// the filesystem.
@@ -71,11 +71,11 @@ fn a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it() {
     const BYTES: usize = 64 << 20;
     on_xfs("reflinks::a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it", |xfs| {
         let data_dir = xfs.join("data");
-        prepare_data(&data_dir, &GO_ON).unwrap();
+        prepare_data(&data_dir, &NOT_CANCELLED).unwrap();
         fs::write(data_dir.join("ibdata1"), vec![7; BYTES]).unwrap();
-        let snapshot = Snapshot::take(&data_dir, &xfs.join("snapshot"), json!(null), &GO_ON).unwrap();
+        let snapshot = Snapshot::take(&data_dir, &xfs.join("snapshot"), json!(null), &NOT_CANCELLED).unwrap();
         let before = used(xfs);
-        let copied = snapshot.restore(&data_dir, &GO_ON).unwrap();
+        let copied = snapshot.restore(&data_dir, &NOT_CANCELLED).unwrap();
         assert_eq!((copied.files, copied.shared_files, copied.bytes), (1, 1, BYTES as u64));
         let grown = used(xfs) - before;
         assert!(grown < 1 << 20, "the copy took {grown} bytes");
@@ -86,7 +86,7 @@ fn a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it() {
         let grown = used(xfs) - before;
         assert!((half.len() as u64..BYTES as u64).contains(&grown), "half of it was written: {grown} bytes");
         assert!(fs::read(xfs.join("snapshot/data/ibdata1")).unwrap() == vec![7; BYTES]);
-        snapshot.restore(&data_dir, &GO_ON).unwrap();
+        snapshot.restore(&data_dir, &NOT_CANCELLED).unwrap();
         assert!(fs::read(data_dir.join("ibdata1")).unwrap() == vec![7; BYTES]);
     });
 }

@@ -3,7 +3,7 @@
 
 /// `every_version!(is_spoken, check)` makes a test `VERSION::is_spoken` from each line. The test
 /// calls `check` for each server whose name has the line's prefix. One more test checks the other
-/// servers in the folder, whose versions are not guaranteed to work.
+/// servers in the folder, whose versions dbdyno does not promise to support.
 macro_rules! every_version {
     ($is:ident, $check:ident) => {
         every_version! { $is, $check:

@@ -112,7 +112,7 @@ impl Intents {
         requested.map(|requested| (requested.name.clone(), requested.value.to_string())).collect()
     }
 
-    /// The bytes that an intent asks for, if its value is a size.
+    /// An intent's value in bytes, if it is a size.
     pub fn bytes(&self, name: &str) -> Option<u64> {
         match self.get(name)?.value {
             Value::Size(bytes) => Some(bytes),
@@ -143,8 +143,8 @@ fn not_toml(text: &str, error: &toml::de::Error) -> String {
     format!("line {line} is not TOML: {}", error.message())
 }
 
-/// Help for a name that is no intent. It names the intents with the most similar spelling. If there
-/// are none, it says where all intents are listed.
+/// Help for an unknown intent. It names the intents with the most similar spelling. If there are
+/// none, it says where all intents are listed.
 fn unknown(name: &str) -> String {
     let mut near: Vec<(usize, &str)> = IntentData::get()
         .intents

@@ -9,7 +9,7 @@ use super::*;
 use crate::server::Base;
 use dbdyno_products::mysql::MYSQL;
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
 /// A template folder, a base directory with a server program, and a count of how often data were
 /// made.
@@ -48,7 +48,7 @@ impl Fixture {
             self.made.fetch_add(1, Ordering::Relaxed);
             made_data(work)
         };
-        Template::ready(&self.key(option), &self.templates(), &GO_ON, make).unwrap()
+        Template::ready(&self.key(option), &self.templates(), &NOT_CANCELLED, make).unwrap()
     }
 
     fn made(&self) -> usize {
@@ -77,7 +77,7 @@ fn a_template_is_made_once_and_copied_with_its_marker() {
     let fixture = Fixture::new();
     for name in ["a", "b"] {
         let data_dir = fixture.folder.path().join(name);
-        fixture.ready("x").copy_to(&data_dir, &GO_ON).unwrap();
+        fixture.ready("x").copy_to(&data_dir, &NOT_CANCELLED).unwrap();
         assert_eq!(fs::read_to_string(data_dir.join("mysql/user")).unwrap(), "root");
         assert!(data_dir.join(datadir::MARKER).is_file() && !data_dir.join(ABOUT).exists());
         // A server's writes to its copy must not change the template.
@@ -97,7 +97,9 @@ fn a_process_waits_for_a_template_that_another_process_makes() {
     };
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| Template::ready(&fixture.key("x"), &fixture.templates(), &GO_ON, make).unwrap());
+            scope.spawn(|| {
+                Template::ready(&fixture.key("x"), &fixture.templates(), &NOT_CANCELLED, make).unwrap()
+            });
         }
     });
     assert_eq!((fixture.made(), fixture.names()), (1, vec![fixture.key("x").name()]));
@@ -124,15 +126,15 @@ fn lock_folders_that_others_make_and_remove_cause_no_errors() {
         failed
     });
     assert!(failed.is_none(), "{failed:?}");
-    drop(TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
+    drop(TemplateLock::take(&locks, &hash, &NOT_CANCELLED).unwrap());
     fs::write(&folder, "").unwrap();
-    assert!(TemplateLock::take(&locks, &hash, &GO_ON).is_err(), "a file does not go away");
+    assert!(TemplateLock::take(&locks, &hash, &NOT_CANCELLED).is_err(), "a file does not go away");
 }
 
 #[test]
 fn a_failed_template_leaves_nothing_and_is_made_by_the_next_process() {
     let fixture = Fixture::new();
-    let failed = Template::ready(&fixture.key("x"), &fixture.templates(), &GO_ON, |work| {
+    let failed = Template::ready(&fixture.key("x"), &fixture.templates(), &NOT_CANCELLED, |work| {
         let _ = made_data(work);
         Err(Error::io("no space left for", work)(std::io::ErrorKind::StorageFull.into()))
     });
