@@ -45,8 +45,8 @@ pub fn inventory(servers_dir: &Path, catalogue: &Catalogue) -> Vec<ListedServer>
     there.sort();
     there.dedup();
     let of_catalogue = catalogue.entries.iter().map(|entry| {
-        let is_here = there.contains(&entry.name);
-        listed_server(servers_dir, &entry.name, Some(entry), is_here)
+        let is_installed = there.contains(&entry.name);
+        listed_server(servers_dir, &entry.name, Some(entry), is_installed)
     });
     let is_other = |name: &&String| !catalogue.entries.iter().any(|entry| entry.name == **name);
     let others = there.iter().filter(is_other).map(|name| listed_server(servers_dir, name, None, true));
@@ -67,9 +67,9 @@ fn server_entry_names(servers_dir: &Path) -> Vec<String> {
     names.filter(has_server).collect()
 }
 
-fn listed_server(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> ListedServer {
+fn listed_server(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_installed: bool) -> ListedServer {
     let promised = entry.map(|entry| (entry.product.clone(), entry.version.clone())).unwrap_or_default();
-    let (reported, mut here) = is_here.then(|| look(servers_dir, name)).unzip();
+    let (reported, mut here) = is_installed.then(|| look(servers_dir, name)).unzip();
     let reported = reported.flatten();
     let (product, version) = reported.unwrap_or(promised);
     if let (Some(entry), Some(here)) = (entry, &mut here)
@@ -83,15 +83,16 @@ fn listed_server(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here:
 
 /// Product and version, if they are known, and the server's installation.
 fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
-    let place = servers_dir.join(name);
+    let server_dir = servers_dir.join(name);
     let (server_entry, mut problem) = match ServerEntry::read(servers_dir, name) {
         Ok(server_entry) => (server_entry, None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let answer = server_entry.as_ref().and_then(|server_entry| server_entry.current_answer(&place)).cloned();
+    let answer =
+        server_entry.as_ref().and_then(|server_entry| server_entry.current_answer(&server_dir)).cloned();
     let reported = match &answer {
         Some(answer) => Some((answer.product.clone(), answer.version.clone())),
-        None => match Base::open(&place) {
+        None => match Base::open(&server_dir) {
             Ok(base) => Some((base.product.to_string(), base.version)),
             Err(error) => {
                 problem = Some(error.to_string());
@@ -99,7 +100,8 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
             }
         },
     };
-    let base_dir = place.canonicalize().unwrap_or_else(|_| std::fs::read_link(&place).unwrap_or(place));
+    let base_dir =
+        server_dir.canonicalize().unwrap_or_else(|_| std::fs::read_link(&server_dir).unwrap_or(server_dir));
     (
         reported,
         Here { base_dir, origin: server_entry.map(|server_entry| server_entry.origin), answer, problem },

@@ -117,7 +117,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(pipe: Option<impl Read + Send + 'static>, most_bytes: usize) -> Self {
+    fn of(pipe: Option<impl Read + Send + 'static>, max_bytes: usize) -> Self {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&bytes);
         let reader = thread::spawn(move || {
@@ -131,7 +131,7 @@ impl Kept {
                     Err(_) => return,
                 };
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = most_bytes - kept.len();
+                let room = max_bytes - kept.len();
                 kept.extend_from_slice(&chunk[..read.min(room)]);
             }
         });

@@ -190,12 +190,15 @@ impl Mounted {
     /// The nearest group above this process's own that passes the memory controller to the groups
     /// below it.
     fn parent_v2(&self) -> Option<PathBuf> {
-        let hands_down = |folder: &&Path| {
+        let passes_memory_down = |folder: &&Path| {
             let controllers = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
             controllers.split_whitespace().any(|controller| controller == "memory")
         };
         let above = self.own.ancestors().skip(usize::from(self.own != self.mount));
-        above.take_while(|folder| folder.starts_with(&self.mount)).find(hands_down).map(Path::to_path_buf)
+        above
+            .take_while(|folder| folder.starts_with(&self.mount))
+            .find(passes_memory_down)
+            .map(Path::to_path_buf)
     }
 }
 

@@ -37,7 +37,7 @@ const TEMPORARY: &str = ".tmp";
 
 /// Time limit for the end of a server whose dbdyno was killed. If the server still runs after this
 /// time, its data directory is refused.
-const LEAVING_LIMIT: Duration = Duration::from_secs(60);
+const SERVER_END_LIMIT: Duration = Duration::from_secs(60);
 
 /// An open folder. Its path is not a link to a folder elsewhere. All work is done inside the opened
 /// folder, even if another file has taken over the path meanwhile.
@@ -92,7 +92,7 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         Ok(_) => {
             let folder = Folder::open(path)?;
             if folder.has_marker() {
-                wait_for_leaving_server(path, cancel)?;
+                wait_for_server_end(path, cancel)?;
                 wipe(path, &folder)?;
             } else if !folder.is_empty() {
                 return Err(not_ours(path));
@@ -136,7 +136,7 @@ pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     if !folder.has_marker() {
         return Err(not_ours(path));
     }
-    wait_for_leaving_server(path, &AtomicBool::new(false))?;
+    wait_for_server_end(path, &AtomicBool::new(false))?;
     wipe(path, &folder)?;
     // The marker is removed last, so that the rest of an interrupted removal is still recognised as
     // dbdyno's.
@@ -175,7 +175,7 @@ fn note(path: &Path, line: &str) -> Result<(), Error> {
 pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
     let copied = copy_tree(from, data_dir, MARKER, cancel)?;
     let metadata = fs::metadata(from).map_err(Error::io("cannot look at", from))?;
-    keep_owner(data_dir, &metadata)?;
+    copy_owner_and_mode(data_dir, &metadata)?;
     sync(data_dir)?;
     Ok(copied)
 }
@@ -185,7 +185,7 @@ pub(crate) fn check_at_rest(path: &Path, cancel: &AtomicBool) -> Result<(), Erro
     if !Folder::open(path)?.has_marker() {
         return Err(not_ours(path));
     }
-    wait_for_leaving_server(path, cancel)
+    wait_for_server_end(path, cancel)
 }
 
 fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -206,9 +206,9 @@ fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
     Ok(())
 }
 
-fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
-    let deadline = Instant::now() + LEAVING_LIMIT;
-    while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
+fn wait_for_server_end(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    let deadline = Instant::now() + SERVER_END_LIMIT;
+    while let Some(pid) = server_on(path).or_else(|| process_working_in(path)) {
         // A server of this dbdyno does not end by itself. Any other server got a signal from the
         // kernel when its dbdyno died.
         if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
@@ -231,7 +231,7 @@ fn server_on(path: &Path) -> Option<u32> {
     let marker = fs::read_to_string(path.join(MARKER)).ok()?;
     let noted = |begin: &str| marker.lines().find_map(|line| line.strip_prefix(begin));
     if noted(STARTING).is_some_and(has_ended) {
-        return called_with(path);
+        return process_with_argument(path);
     }
     let (pid, noted) = noted(SERVER)?.split_once(' ')?;
     let pid = pid.parse().ok()?;
@@ -239,7 +239,7 @@ fn server_on(path: &Path) -> Option<u32> {
 }
 
 /// Finds a process that has `path` as an argument or as an option's value.
-fn called_with(path: &Path) -> Option<u32> {
+fn process_with_argument(path: &Path) -> Option<u32> {
     let path = std::path::absolute(path).ok()?;
     let path = path.as_os_str().as_encoded_bytes();
     let is_it = |word: &[u8]| word.strip_suffix(path).is_some_and(|before| matches!(before, [] | [.., b'=']));
@@ -252,7 +252,7 @@ fn called_with(path: &Path) -> Option<u32> {
 
 /// Finds a process of a multi-process server whose working directory is `path`. When the first
 /// process of such a server is killed, the others end a little later and may still write.
-fn worker_in(path: &Path) -> Option<u32> {
+fn process_working_in(path: &Path) -> Option<u32> {
     let path = path.canonicalize().ok()?;
     let mut all = ALL.iter().filter_map(|family| family.workers);
     let (program, _) = all.find(|(_, file)| path.join(file).exists())?;
@@ -307,13 +307,13 @@ fn copy_entry(from: &Path, to: &Path, copied: &mut Copied, cancel: &AtomicBool) 
         for path in sorted_entries(from)? {
             copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), copied, cancel)?;
         }
-        keep_owner(to, &metadata)?;
+        copy_owner_and_mode(to, &metadata)?;
     } else if kind.is_file() {
         let is_shared = copy_file(from, to, &metadata, cancel).map_err(|error| match error.kind() {
             ErrorKind::Interrupted => cancelled(),
             _ => Error::io("cannot copy to", to)(error),
         })?;
-        keep_owner(to, &metadata)?;
+        copy_owner_and_mode(to, &metadata)?;
         copied.files += 1;
         copied.bytes += metadata.len();
         copied.shared_files += u64::from(is_shared);
@@ -322,7 +322,7 @@ fn copy_entry(from: &Path, to: &Path, copied: &mut Copied, cancel: &AtomicBool) 
 }
 
 /// Gives the copy the original's permissions, and its owner where this process may.
-fn keep_owner(to: &Path, of: &fs::Metadata) -> Result<(), Error> {
+fn copy_owner_and_mode(to: &Path, of: &fs::Metadata) -> Result<(), Error> {
     if is_root() {
         chown(to, Some(of.uid()), Some(of.gid())).map_err(Error::io("cannot change the owner of", to))?;
     }
@@ -546,7 +546,7 @@ mod tests {
         let ended =
             format!("{STARTING}{}-1-{}", std::process::id(), own_marker().rsplit_once('-').unwrap().1);
         note(&path, &ended).unwrap();
-        let deadline = Instant::now() + LEAVING_LIMIT;
+        let deadline = Instant::now() + SERVER_END_LIMIT;
         while server_on(&path).is_none() && Instant::now() < deadline {
             // The child has not executed the shell yet.
             sleep(Duration::from_millis(1));

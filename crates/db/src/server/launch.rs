@@ -23,16 +23,16 @@ use crate::server::{Error, log};
 /// The variables from dbdyno's own environment that every program gets, besides `LC_*`: the paths
 /// to programs and libraries, the language and the time zone. Other variables are not passed on,
 /// for example server passwords, and variables that change a server's socket or port.
-const HANDED_ON: &[&str] =
+const PASSED_ON: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
 
 /// A command for `program` with a clean environment. dbdyno starts every program through this
 /// function.
 pub fn calling(program: impl AsRef<OsStr>) -> Command {
-    let is_handed_on = |name: &str| HANDED_ON.contains(&name) || name.starts_with("LC_");
-    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
+    let is_passed_on = |name: &str| PASSED_ON.contains(&name) || name.starts_with("LC_");
+    let passed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on));
     let mut command = Command::new(program);
-    command.env_clear().envs(handed_on);
+    command.env_clear().envs(passed_on);
     command
 }
 
@@ -357,7 +357,7 @@ mod tests {
         // Cargo gives a test many variables. They represent a password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
         let found = variables(calling("env"));
-        let is_known = |name: &String| HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_");
+        let is_known = |name: &String| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_");
         assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
     }
 

@@ -189,8 +189,8 @@ pub(crate) fn own_marker() -> String {
 /// Whether a marker's process has ended. This process cannot see processes in another namespace, so
 /// they count as running.
 pub(crate) fn has_ended(marker: &str) -> bool {
-    let [pid, noted, place] = marker.split('-').collect::<Vec<_>>()[..] else { return false };
-    place == namespace() && pid.parse().is_ok_and(|pid| !is_alive(pid, noted))
+    let [pid, noted, noted_namespace] = marker.split('-').collect::<Vec<_>>()[..] else { return false };
+    noted_namespace == namespace() && pid.parse().is_ok_and(|pid| !is_alive(pid, noted))
 }
 
 /// The number of the namespace in which process numbers are valid; see namespaces(7).
@@ -287,13 +287,18 @@ mod tests {
 
     #[test]
     fn only_processes_in_this_namespace_are_known_to_have_ended() {
-        let (own, place) = (std::process::id(), namespace());
+        let (own, noted_namespace) = (std::process::id(), namespace());
         assert!(!has_ended(&own_marker()), "{}", own_marker());
         // A live process has this number, but it has another start time.
-        assert!(has_ended(&format!("{own}-1-{place}")));
-        for mark in
-            ["", "x", "1-2", &format!("x-2-{place}"), &format!("{own}-1-{place}-4"), &format!("{own}-1-7")]
-        {
+        assert!(has_ended(&format!("{own}-1-{noted_namespace}")));
+        for mark in [
+            "",
+            "x",
+            "1-2",
+            &format!("x-2-{noted_namespace}"),
+            &format!("{own}-1-{noted_namespace}-4"),
+            &format!("{own}-1-7"),
+        ] {
             assert!(!has_ended(mark), "{mark}");
         }
     }

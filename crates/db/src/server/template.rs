@@ -67,7 +67,7 @@ impl Template {
         }
         remove(&folder, &lock)?;
         // The work folder is removed if anything fails.
-        let work = lock.workplace()?;
+        let work = lock.work_dir()?;
         make(work.path())?;
         datadir::mark(&work.path().join(DATA))?;
         write_about(work.path())?;
@@ -118,7 +118,7 @@ fn remove(folder: &Path, lock: &TemplateLock) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
     }
-    let bin = lock.workplace()?;
+    let bin = lock.work_dir()?;
     let cannot = || Error::io("cannot remove the template", folder);
     fs::rename(folder, bin.path().join("old")).map_err(cannot())?;
     bin.close().map_err(cannot())
@@ -285,7 +285,7 @@ impl TemplateLock {
     /// old bootstrap scripts put a socket into it and the length of socket paths is limited. The
     /// name is new each time, because a server of a killed process may still write into an earlier
     /// folder.
-    fn workplace(&self) -> Result<TempDir, Error> {
+    fn work_dir(&self) -> Result<TempDir, Error> {
         tempfile::Builder::new()
             .prefix("")
             .tempdir_in(&self.folder)

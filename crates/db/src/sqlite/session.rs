@@ -61,7 +61,7 @@ impl SqliteSession {
 
     /// Lets the runtime's timers and other tasks run, if the last yield was [`TURN_MAX`] or more
     /// ago.
-    async fn give_turn(&mut self) {
+    async fn yield_if_due(&mut self) {
         if self.yielded.elapsed() >= TURN_MAX {
             tokio::task::yield_now().await;
             self.yielded = Instant::now();
@@ -185,7 +185,7 @@ impl Session for SqliteSession {
         let text = std::str::from_utf8(sql)
             .map_err(|error| fatal(&self.path, format_args!("the statement is not UTF-8: {error}")))?;
         let answer = self.run_text(text);
-        self.give_turn().await;
+        self.yield_if_due().await;
         answer
     }
 
@@ -207,7 +207,7 @@ impl Session for SqliteSession {
 
     async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
         let answer = self.run_prepared(statement, params);
-        self.give_turn().await;
+        self.yield_if_due().await;
         answer
     }
 

@@ -56,7 +56,7 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
     for folder in LEFT_OUT.iter().map(|name| goal.partial.join(name)).filter(|path| path.exists()) {
         fs::remove_dir_all(&folder).map_err(Error::io("cannot remove", folder.clone()))?;
     }
-    tie_to_own_libraries(goal)
+    link_to_own_libraries(goal)
 }
 
 /// Lists the packages to unpack, each as `name=version`.
@@ -124,7 +124,7 @@ fn debs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 /// paths below the directory's final path. The old kind of library path (forced RPATH) also applies
 /// to the libraries' own dependencies and to plugins. Programs are not run through the loader
 /// instead, because the process would then have the loader's name.
-fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
+fn link_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     let prefix = ["", "usr"].iter().find(|prefix| goal.partial.join(prefix).join(LOADER).exists());
     let prefix = prefix.ok_or_else(|| unfetchable(goal.entry, "libc6 was not among its packages"))?;
     let loader = goal.base.join(prefix).join(LOADER);

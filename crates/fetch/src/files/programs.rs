@@ -40,14 +40,14 @@ const DOWNLOAD_VARIABLES: &[&str] = &[
 
 /// A command for the downloading program `program`, with a clean environment.
 pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
-    let is_handed_on = |name: &str| {
+    let is_passed_on = |name: &str| {
         let lower = name.to_ascii_lowercase();
         // npm keeps its settings, such as registries, in these variables.
         DOWNLOAD_VARIABLES.contains(&lower.as_str()) || lower.starts_with("npm_config_")
     };
-    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
+    let passed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on));
     let mut command = calling(program);
-    command.envs(handed_on);
+    command.envs(passed_on);
     command
 }
 

@@ -247,7 +247,7 @@ fn existing(product: &'static Product, option: &str) -> Vec<Span> {
 /// and Percona Server from 5.6.2; MariaDB before 11.0`.
 pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
-    let as_base = |heir: &&'static Product| heir.base.is_some_and(|base| of(base) == of(*heir));
+    let as_base = |derived: &&'static Product| derived.base.is_some_and(|base| of(base) == of(*derived));
     let mut parts = Vec::new();
     for product in Product::all().filter(|product| !as_base(product)) {
         let found = of(product);
