@@ -10,14 +10,14 @@ macro_rules! products {
             $($product(crate::$folder::Options),)*
         }
 
-        /// A session of any product. Matching on it costs less than a nanosecond, and avoids an
-        /// allocation per call on the load path.
+        /// A session of any product. Matching on this enum costs less than a nanosecond. A trait
+        /// object would cost an allocation per call on the load path.
         #[derive(Debug)]
         pub enum AnySession {
             $($product(crate::$folder::$session),)*
         }
 
-        /// Products that dbdyno handles with the same code.
+        /// A family of products that dbdyno handles with the same code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Family {
             $($product,)*

@@ -14,11 +14,11 @@ use crate::{
 /// none. For PostgreSQL these are the columns of its statistics views for the session's database
 /// and the server, such as `pg_stat_wal.wal_sync`, and `wal_position_bytes`.
 ///
-/// MySQL from 5.6 on also has `binlog.COUNT_MISC` from its performance schema, where that is on and
-/// may be read.
+/// For MySQL from 5.6 on the result also has `binlog.COUNT_MISC` from the performance schema, if
+/// that schema is on and the user may read it.
 ///
-/// It costs the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL about a millisecond, and SQLite
-/// a short read lock.
+/// The query takes about a millisecond in the MySQL family (`SHOW GLOBAL STATUS`) and in
+/// PostgreSQL. In SQLite it takes a short read lock.
 pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>> {
     let counters = each_session!(session, session, P => P::counters(&mut Limited(session)).await);
     counters.map(numbers)
@@ -45,13 +45,14 @@ pub async fn describe(session: &mut AnySession) -> Result<Description> {
     each_session!(session, session, P => P::describe(&mut Limited(session)).await)
 }
 
-/// What is still missing in [`status`]; `None` for servers whose counters are never late.
+/// The sessions whose work may still be missing in [`status`]. It is `None` for servers whose
+/// counters are never late.
 pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>> {
     each_session!(session, session, P => P::unreported(&mut Limited(session)).await)
 }
 
-/// Reads the work that the session's server has deferred. It costs a few milliseconds, and in
-/// SQLite a look at the log's index.
+/// Reads the work that the session's server has deferred. The query takes a few milliseconds. In
+/// SQLite it only reads the log's index.
 ///
 /// Levels that the session may not read are left out, because a server that others run may not
 /// grant the rights.
@@ -59,15 +60,15 @@ pub async fn deferred_work(session: &mut AnySession, capabilities: &Capabilities
     each_session!(session, session, P => product::owed::<P>(&mut Limited(session), capabilities).await)
 }
 
-/// Does the work on `tables` (plain names in the session's database) that their engine needs after
+/// Does the upkeep that the engine of `tables` (plain names in the session's database) needs after
 /// a load. It then waits as `rest` says: for the remainder of a fixed time, or until the server is
 /// quiet.
 ///
 /// A server that others run (`owned == false`) keeps its global settings and its binary log. Only
 /// statistics are collected there, and the report says so. An owned server's settings are restored
-/// even when the work fails. They are not restored when this future is dropped halfway, so the
-/// caller then stops the server. The error is [`crate::Class::Lost`] if the server gives no answer
-/// while it should settle.
+/// even when the work fails. They are not restored if this future is dropped before it has
+/// finished, so the caller must then stop the server. The error is [`crate::Class::Lost`] if the
+/// server does not answer while it settles.
 pub async fn settle(
     session: &mut AnySession,
     capabilities: &Capabilities,
@@ -80,7 +81,7 @@ pub async fn settle(
 }
 
 /// Deletes the binary logs if the server keeps any and `capabilities` allow it. The result says
-/// whether it did.
+/// whether logs were deleted.
 pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) -> Result<bool> {
     if !capabilities.drops_binlog {
         return Ok(false);
@@ -88,8 +89,9 @@ pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) 
     each_session!(session, session, P => P::drop_binlog(&mut Limited(session)).await)
 }
 
-/// The engine of each table in the session's database, in the server's spelling. It is empty where
-/// tables have no choice of engines, and lacks the tables that the server does not report.
+/// The engine of each table in the session's database, in the server's spelling. The result is
+/// empty for a product without a choice of engines, and it lacks tables that the server does not
+/// report.
 pub async fn table_engines(session: &mut AnySession, tables: &[String]) -> Result<BTreeMap<String, String>> {
     each_session!(session, session, P => P::table_engines(&mut Limited(session), tables).await)
 }
@@ -99,9 +101,9 @@ pub fn is_engine(session: &AnySession, asked: &str, found: &str) -> bool {
     each_session!(session, _session, P => P::is_engine(asked, found))
 }
 
-/// The server's plan for `sql`, which it does not execute. The result has the answer's form
-/// (`mysql`, `postgres`, `sqlite`), and the rows or the reason why there are none. It is `None` for
-/// a database that has no plans.
+/// The server's plan for `sql`, which is not executed. The result has the plan's format (`mysql`,
+/// `postgres`, `sqlite`), and the plan's rows or the error. It is `None` for a database that has no
+/// plans.
 pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells>)> {
     let statements = each_session!(session, _session, P => P::EXPLAIN);
     understood(session, statements, sql).await
@@ -114,7 +116,7 @@ pub async fn explain_executed(session: &mut AnySession, sql: &str) -> Option<(&'
     understood(session, statements, sql).await
 }
 
-/// The answer to the first of these statements that the server understands, and its form.
+/// The format and the answer of the first of these statements that the server understands.
 async fn understood(
     session: &mut AnySession,
     statements: &'static [(&'static str, &'static str)],
@@ -130,22 +132,22 @@ async fn understood(
     last
 }
 
-/// How many objects of a kind a server accepts, and the setting that limits them.
+/// The highest number of objects of one kind that a server accepts, and the setting that limits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     pub most: u64,
     pub setting: &'static str,
 }
 
-/// Number of connections that the server accepts; `None` where there is no server, or it does not
+/// Number of connections that the server accepts; `None` if there is no server or it does not
 /// report the number.
 pub async fn connection_room(session: &mut AnySession) -> Option<Room> {
     let probe = each_session!(session, _session, P => P::ROOM);
     room(session, probe).await
 }
 
-/// Number of prepared statements that the server keeps for all connections together; `None` where
-/// it has no such limit.
+/// Number of prepared statements that the server keeps for all connections together; `None` if the
+/// server has no such limit.
 pub async fn prepared_room(session: &mut AnySession) -> Option<Room> {
     let probe = each_session!(session, _session, P => P::PREPARED_ROOM);
     room(session, probe).await

@@ -1,5 +1,5 @@
-//! Defines a session, which is one connection, and what a workload may do with it. [`AnySession`]
-//! is a session on any product's server.
+//! Defines a session, which is one connection, and the operations that a workload may use on it.
+//! [`AnySession`] is a session on any product's server.
 
 use std::future::Future;
 use std::time::Duration;
@@ -44,13 +44,13 @@ impl Param {
     }
 }
 
-/// A prepared statement. Only the session that made it can execute it.
+/// A prepared statement. Only the session that prepared it can execute it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement {
     /// The session's own number for the statement.
     pub id: u32,
     pub params: u16,
-    /// Number of columns in its result; 0 for none.
+    /// Number of columns in the statement's result; 0 for no result.
     pub columns: u16,
 }
 
@@ -85,8 +85,8 @@ pub trait Session {
     /// Executes a prepared statement and reads the whole answer, counting rows.
     fn execute(&mut self, statement: Statement, params: &[Param]) -> impl Future<Output = Result<Answer>>;
 
-    /// Lets the server free what it keeps for a prepared statement, which must not be executed
-    /// again. An embedded database keeps only a text, so this does nothing there.
+    /// Lets the server free the resources of a prepared statement, which must not be executed
+    /// again. For an embedded database only the text is kept, so this does nothing there.
     fn forget(&mut self, _statement: Statement) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
@@ -94,7 +94,7 @@ pub trait Session {
     /// Sends `sql` and returns its rows as text. It is not for the load path.
     fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Cells>>;
 
-    /// Ends the session properly. The connection is closed in any case.
+    /// Ends the session with the protocol's goodbye. The connection is closed even if that fails.
     fn close(self) -> impl Future<Output = ()>;
 }
 
@@ -110,10 +110,10 @@ impl AnySession {
     }
 
     /// The server's process, if the session uses a unix socket. For PostgreSQL it is the first one.
-    /// The result is `None` over TCP, when the process is in a namespace that this process cannot
-    /// see, and when a service manager holds the socket for the server.
+    /// The result is `None` over TCP, when this process cannot see the server's namespace, and when
+    /// a service manager listens for the server.
     pub fn server_pid(&self) -> Option<u32> {
-        /// The init process, which only holds sockets for others.
+        /// The init process, which only listens for other services.
         const INIT: u32 = 1;
         each_session!(self, session, P => Connection::peer_pid(session)).filter(|pid| *pid > INIT)
     }
@@ -130,29 +130,31 @@ impl AnySession {
         exchange.and_then(Exchange::ticket).map(|ticket| ticket.id)
     }
 
-    /// Runs `sql`, a bulk statement in the form that [`crate::RowStream::LocalInfile`] or
-    /// [`crate::RowStream::CopyIn`] stands for. It reads `rows`, which are lines with tabs between
-    /// columns. The answer's `affected` is the number of rows.
+    /// Runs the bulk statement `sql`, which is a `LOAD DATA LOCAL INFILE`
+    /// ([`crate::RowStream::LocalInfile`]) or a `COPY` ([`crate::RowStream::CopyIn`]). Its input is
+    /// `rows`, which are lines with tabs between columns. The answer's `affected` is the number of
+    /// rows.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
         each_session!(self, session, P => Connection::load_rows(session, sql, rows).await)
     }
 
-    /// Sends `statements`, of which none may be a text, without waiting in between. It then waits
-    /// for all answers and adds up their counts. After one that fails, the server skips the others.
+    /// Sends `statements` without waiting in between, then waits for all answers and adds up their
+    /// counts. No statement may be [`Sent::Text`]. After a statement that fails, the server skips
+    /// the rest.
     pub async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer> {
         each_session!(self, session, P => Connection::pipeline(session, statements).await)
     }
 
-    /// Sends `statement` and returns the rows of all its results, of which a text may have several.
+    /// Sends `statement` and returns the rows of all its results. A text may have several results.
     /// It is not for the load path.
     pub async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>> {
         each_session!(self, session, P => Connection::results(session, statement).await)
     }
 
-    /// Sets a time limit for this session's statements. One that has no answer after `limit` fails,
-    /// and the session is then unusable. Sessions begin with a limit of one minute, which is enough
-    /// for statements whose time does not depend on the number of rows. An embedded database works
-    /// in this process, so its statements have no limit.
+    /// Sets a time limit for this session's statements. A statement without an answer after `limit`
+    /// fails, and the session is then unusable. Sessions begin with a limit of one minute, which is
+    /// enough for statements whose time does not depend on the number of rows. An embedded database
+    /// works in this process, so its statements have no limit.
     pub fn limit_statements(&mut self, limit: Option<Duration>) {
         if let Some(exchange) = each_session!(self, session, P => Connection::exchange_mut(session)) {
             exchange.limit = limit;
@@ -169,7 +171,7 @@ impl AnySession {
     }
 
     /// Keeps the server from closing this session while it is idle, because a step may take longer
-    /// than the server's limit. A server without such a setting needs nothing.
+    /// than the server's limit. A server without such a limit needs no change.
     pub async fn stay_while_idle(&mut self) -> Result<()> {
         let sql = each_session!(self, _session, P => P::STAY_WHILE_IDLE);
         match sql {

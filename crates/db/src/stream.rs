@@ -20,8 +20,8 @@ use tokio_rustls::client::TlsStream;
 use crate::connections::Encryption;
 
 /// Keepalive settings for TCP: the silence after which the kernel probes the other side, the
-/// interval between probes, and the number of unanswered probes after which the connection is lost.
-/// That is 90 s in all.
+/// interval between probes, and the number of unanswered probes after which the connection counts
+/// as lost. A silent peer is detected after 90 s.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 6;
@@ -52,20 +52,21 @@ impl Stream {
         }
     }
 
-    /// What both sides agreed on; `None` for plaintext.
+    /// The encryption that both sides agreed on; `None` for plaintext.
     pub(crate) fn encryption(&self) -> Option<Encryption> {
         let Self::Tls(stream) = self else { return None };
         let connection = stream.get_ref().1;
         let version = connection.protocol_version()?;
         let cipher = connection.negotiated_cipher_suite()?.suite();
-        // rustls writes TLSv1_3 and TLS13_AES_..., while the registry has TLSv1.3 and TLS_AES_...
+        // rustls writes TLSv1_3 and TLS13_AES_..., but the registered names are TLSv1.3 and
+        // TLS_AES_...
         let cipher = cipher.as_str().unwrap_or("unknown").replacen("TLS13_", "TLS_", 1);
         let version = version.as_str().unwrap_or("unknown").replace('_', ".");
         Some(Encryption { version, cipher })
     }
 
     /// The process at the other end, as the kernel knows it (SO_PEERCRED, unix(7)). It is `None`
-    /// over TCP, and when the process is in a namespace that this process cannot see.
+    /// over TCP, and if this process cannot see the other process's namespace.
     pub(crate) fn peer_pid(&self) -> Option<u32> {
         match self {
             Self::Unix(stream) => stream.peer_pid(),
@@ -82,10 +83,11 @@ impl Stream {
 }
 
 /// Lets the kernel probe a silent server. Otherwise a client that waits for an answer would never
-/// notice a peer that is gone without a message (a machine that lost its power, a firewall that
-/// dropped the connection). While a request is not acknowledged, the kernel resends it instead, and
-/// gives up according to its own setting (`tcp_retries2`). `TCP_USER_TIMEOUT` would replace that,
-/// and would also end connections to a server that accepts no bytes during a long stall.
+/// notice a peer that disappeared without a message, for example after a power failure or behind a
+/// firewall that dropped the connection. While a request is not acknowledged, the kernel resends it
+/// and gives up according to its own setting (`tcp_retries2`). `TCP_USER_TIMEOUT` would replace
+/// that setting, and would also end connections to a server that accepts no bytes during a long
+/// stall.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     set_socket_keepalive(stream, true)?;
     set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
@@ -94,7 +96,7 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all of `bytes`, including what TLS has held back because it did not fit the socket.
+/// Writes all of `bytes`, including the bytes that TLS has buffered because the socket was full.
 pub(crate) fn write_whole<S: AsyncWrite + Unpin>(
     stream: &mut S,
     bytes: &[u8],
@@ -111,7 +113,7 @@ pub(crate) fn write_whole<S: AsyncWrite + Unpin>(
     })
 }
 
-/// Evaluates an expression with whichever stream this is.
+/// Evaluates an expression with the inner stream of any variant.
 macro_rules! each {
     ($stream:expr, $inner:ident => $done:expr) => {
         match $stream.get_mut() {
@@ -162,11 +164,11 @@ const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
 ///
 /// tokio's own `UnixStream` is registered for reading and writing. Each time the server takes a
 /// request out of a unix socket, the kernel reports the socket as writable again
-/// (`unix_write_space`). That wakes the client once more for nothing while it waits for its answer,
-/// and costs a context switch per request. This stream registers only for reading. It tries to
-/// write at once, and registers for writing only for the rare request that does not fit the
-/// socket's buffer. A read that blocks in the kernel is woken for nothing in the same way. With a
-/// single connection it used a third more CPU per query than this stream.
+/// (`unix_write_space`). That event wakes the client needlessly while it waits for its answer, and
+/// costs a context switch per request. This stream registers only for reading. It tries to write at
+/// once, and registers for writing only for the rare request that does not fit into the socket's
+/// buffer. A blocking read in the kernel is woken in the same way: with a single connection it used
+/// a third more CPU per query than this stream.
 #[derive(Debug)]
 pub struct UnixStream {
     reader: AsyncFd<StdStream>,
@@ -176,8 +178,8 @@ pub struct UnixStream {
 
 impl UnixStream {
     /// Connects to the socket at `path`. It waits while the server's backlog of connections to
-    /// accept is full. The kernel makes a blocking client wait there, but rejects a non-blocking
-    /// one. The caller limits the time.
+    /// accept is full, because the kernel makes a blocking client wait in that case but rejects a
+    /// non-blocking one. The caller limits the time.
     pub(crate) async fn connect(path: &Path) -> io::Result<Self> {
         let stream = loop {
             match tokio::net::UnixStream::connect(path).await {
@@ -208,7 +210,8 @@ impl UnixStream {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let mut ready = ready!(self.writer()?.poll_write_ready(cx))?;
                     ready.clear_ready();
-                    // There may be space by now. If not, the next wait ends when there is.
+                    // There may be space by now. If there is none, the next wait ends when there is
+                    // some.
                     match write(self.reader.get_ref()) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         other => return Poll::Ready(other),
@@ -248,8 +251,8 @@ impl AsyncRead for UnixStream {
                 .map_err(io::Error::from)
             {
                 Ok(read) => {
-                    // A short read has emptied the socket, so the next read need not find that out
-                    // with another system call.
+                    // A short read has emptied the socket, so another system call would only report
+                    // that the socket is empty.
                     if read > 0 && read < wanted {
                         ready.clear_ready();
                     }

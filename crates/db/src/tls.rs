@@ -1,8 +1,8 @@
-//! Encrypts connections with TLS. It loads the files that the settings name once, makes the
-//! handshake over a connected stream, says in words why a handshake failed, and hashes the server's
-//! certificate for channel binding.
+//! Encrypts connections with TLS. It loads the files in the settings once, performs the handshake
+//! over a connected stream, explains why a handshake failed, and hashes the server's certificate
+//! for channel binding.
 //!
-//! rustls supports only TLS 1.2 and 1.3. TLS sessions are not resumed: every connection makes a
+//! rustls supports only TLS 1.2 and 1.3. TLS sessions are not resumed. Every connection performs a
 //! full handshake, so that the thousandth connection costs as much as the first.
 
 #[cfg(test)]
@@ -35,12 +35,12 @@ use crate::options::Secret;
 use crate::stream::Stream;
 use crate::{Class, DbError, Result};
 
-/// The contents of the files that [`TlsSettings`] would name, in PEM.
+/// Certificates and a key in PEM, in memory instead of in the files that [`TlsSettings`] names.
 #[derive(Clone)]
 pub struct TlsPem {
     /// Certificates of the authorities that [`TlsMode::Verify`] trusts.
     pub authorities: String,
-    /// The client's own certificate, for a server that asks for one.
+    /// The client's own certificate, for a server that requests one.
     pub certificate: String,
     /// The key of `certificate`.
     pub key: Secret,
@@ -76,7 +76,7 @@ impl Tls {
         &self.0.settings
     }
 
-    /// Returns the log of the encryption that connections with these settings agreed on.
+    /// Returns the log of the encryption that connections with these settings have negotiated.
     pub fn log(&self) -> &ConnectionLog {
         &self.0.log
     }
@@ -91,7 +91,7 @@ impl Tls {
         }
     }
 
-    /// Whether a server without TLS makes the attempt fail.
+    /// Whether a connection to a server without TLS fails.
     pub(crate) fn is_required(&self) -> bool {
         matches!(self.0.settings.mode, TlsMode::Require | TlsMode::Verify)
     }
@@ -183,8 +183,8 @@ impl Tls {
         Self::assembled(settings, (mode == TlsMode::Verify).then_some(roots), Some(identity)).map(Some)
     }
 
-    /// Builds the client's configuration. Without `roots` it verifies no server, so any server may
-    /// answer.
+    /// Builds the client's configuration. Without `roots` the client accepts any server's
+    /// certificate.
     fn assembled(
         settings: TlsSettings,
         roots: Option<RootCertStore>,
@@ -258,7 +258,8 @@ fn verifier(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build().map_err(wrong)
 }
 
-/// A verifier that accepts every certificate. The server must still have the certificate's key.
+/// A verifier that accepts every certificate. The server must still prove that it has the
+/// certificate's key.
 #[derive(Debug)]
 struct AnyServer(WebPkiSupportedAlgorithms);
 
@@ -304,7 +305,7 @@ impl ServerCertVerifier for AnyServer {
 }
 
 /// Says why TLS failed. The result is `None` when the connection broke instead. `host` is the name
-/// that the certificate had to be for.
+/// that the certificate should have had.
 pub(crate) fn explain(error: &io::Error, host: &str) -> Option<String> {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return Some(
@@ -371,9 +372,9 @@ fn certificate_problem(why: &CertificateError, host: &str) -> String {
 
 type Hash = fn(&[u8]) -> Vec<u8>;
 
-/// Signature algorithms by the bytes of their object identifiers, with each one's hash. SHA-256
-/// replaces MD5 and SHA-1, as RFC 5929 says. An algorithm without one fixed hash (Ed25519,
-/// RSASSA-PSS) is missing, because the RFC leaves it open and servers differ.
+/// Hashes of the signature algorithms, by the bytes of the algorithms' object identifiers. SHA-256
+/// replaces MD5 and SHA-1, as RFC 5929 says. Algorithms without one fixed hash (Ed25519,
+/// RSASSA-PSS) are not listed, because the RFC does not define their hash and servers differ.
 const ALGORITHMS: &[(&[u8], Hash)] = &[
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04], SHA256), // md5WithRSAEncryption
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05], SHA256), // sha1WithRSAEncryption

@@ -15,10 +15,10 @@ use crate::files::{self, Catalogue, Entry, Partial, Source, check_name};
 use crate::scratch::probe;
 use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin, inventory};
 
-/// Puts the server for `entry` into `servers_dir/NAME`, probes it and keeps its answers in its
-/// server entry. An existing server is not fetched again, and it is probed only if its current
-/// program was not probed before. `log` gets a sentence for each thing that takes a while. After an
-/// error the fetched files are removed, but a server that existed before stays.
+/// Puts the server for `entry` into `servers_dir/NAME`, probes it and stores its answers in its
+/// server entry. An existing server is not fetched again. It is probed only if its current program
+/// was not probed before. `log` gets one sentence per action that takes a while. After an error the
+/// fetched files are removed, but a server that existed before stays.
 pub fn get(
     entry: &Entry,
     servers_dir: &Path,
@@ -27,15 +27,15 @@ pub fn get(
 ) -> Result<ServerEntry, Error> {
     let locked = Locked::open(servers_dir, cancel, log)?;
     let folder = &locked.path;
-    let place = folder.join(&entry.name);
+    let server_dir = folder.join(&entry.name);
     let server_entry = ServerEntry::read(folder, &entry.name)?;
-    let is_there = Base::is_in(&place);
-    if !is_there && fs::symlink_metadata(&place).is_ok() {
-        let why = format!("{} exists but holds no server: remove it", place.display());
+    let is_there = Base::is_in(&server_dir);
+    if !is_there && fs::symlink_metadata(&server_dir).is_ok() {
+        let why = format!("{} exists but holds no server: remove it", server_dir.display());
         return Err(Error::Unfetchable { name: entry.name.clone(), why });
     }
     let server_entry = match (is_there, server_entry) {
-        (true, Some(server_entry)) if server_entry.current_answer(&place).is_some() => {
+        (true, Some(server_entry)) if server_entry.current_answer(&server_dir).is_some() => {
             return Ok(server_entry);
         }
         (true, Some(server_entry)) => server_entry,
@@ -49,12 +49,12 @@ pub fn get(
     let asked = if cancel.load(Ordering::Relaxed) {
         Err(Error::Cancelled { what: format!("getting {}", entry.name) })
     } else {
-        first_probe(entry, &place)
+        first_probe(entry, &server_dir)
     };
     keep(folder, &entry.name, server_entry, asked, !is_there)
 }
 
-/// Keeps the answers from the server `name` in its server entry. A new server whose probe failed is
+/// Stores the answers of the server `name` in its server entry. A new server whose probe failed is
 /// removed.
 pub(super) fn keep(
     folder: &Path,
@@ -78,8 +78,8 @@ pub(super) fn keep(
     }
 }
 
-/// Puts what the entry names into the folder. The server entry is written first, so that a killed
-/// dbdyno leaves nothing of unknown origin.
+/// Fetches the entry's files into the folder, or links to its base directory. The server entry is
+/// written first, so that a killed dbdyno leaves no files of unknown origin.
 fn fetch_or_link(
     entry: &Entry,
     folder: &Path,
@@ -99,8 +99,8 @@ fn fetch_or_link(
     Ok(server_entry)
 }
 
-fn first_probe(entry: &Entry, place: &Path) -> Result<ProbeAnswer, Error> {
-    let base = Base::open(place).map_err(|source| does_not_run(&entry.name, source))?;
+fn first_probe(entry: &Entry, server_dir: &Path) -> Result<ProbeAnswer, Error> {
+    let base = Base::open(server_dir).map_err(|source| does_not_run(&entry.name, source))?;
     check_version(entry, &base)?;
     probe(&base).map_err(|source| does_not_run(&entry.name, source))
 }
@@ -109,7 +109,7 @@ pub(super) fn does_not_run(name: &str, source: dbdyno_db::server::Error) -> Erro
     Error::DoesNotRun { name: name.to_owned(), source: Box::new(source) }
 }
 
-/// Compares the program's version with the one that the entry promises.
+/// Checks that the program has the product and version in the entry.
 pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
     if base.product.to_string() == entry.product && entry.means(&base.version) {
         return Ok(());
@@ -121,23 +121,23 @@ pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
     })
 }
 
-pub(super) fn link(target: &Path, place: &Path) -> Result<(), Error> {
+pub(super) fn link(target: &Path, server_dir: &Path) -> Result<(), Error> {
     // The base directory is opened before the link exists, so that errors name the folder itself.
     let base = Base::open(target)?;
-    std::os::unix::fs::symlink(&base.path, place).map_err(Error::io("cannot link", place))
+    std::os::unix::fs::symlink(&base.path, server_dir).map_err(Error::io("cannot link", server_dir))
 }
 
 /// Removes `NAME` from the folder: the base directory, or the link to it, and its server entry. A
-/// base directory is renamed first, so that no half-removed one can be taken for a server.
+/// base directory is renamed first, so that a half-removed one is never taken for a server.
 pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
-    let place = folder.join(name);
-    let is_link = fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink());
+    let server_dir = folder.join(name);
+    let is_link = fs::symlink_metadata(&server_dir).is_ok_and(|data| data.is_symlink());
     let partial = match is_link {
         true => {
-            fs::remove_file(&place).map_err(Error::io("cannot remove", place))?;
+            fs::remove_file(&server_dir).map_err(Error::io("cannot remove", server_dir))?;
             None
         }
-        false if place.exists() => Some(Partial::of(folder, name)?),
+        false if server_dir.exists() => Some(Partial::of(folder, name)?),
         false => None,
     };
     ServerEntry::remove(folder, name)?;
@@ -145,9 +145,9 @@ pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives the server in `base_dir` the name `name`. This makes a link to it in `servers_dir` and
-/// probes it. The base directory itself does not change. `log` gets a sentence before the probe. A
-/// server that was added before under that name is probed again.
+/// Gives the server in `base_dir` the name `name`. This makes a link to `base_dir` in `servers_dir`
+/// and probes the server. The base directory itself does not change. `log` gets a sentence before
+/// the probe. If the same server was added before under that name, it is probed again.
 pub fn add(
     name: &str,
     base_dir: &Path,
@@ -163,12 +163,12 @@ pub fn add(
             .map_err(|error| taken(format!("{error}; choose a name that is not in the catalogue")))?;
     }
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
-    let (folder, place) = (&locked.path, locked.path.join(name));
-    let is_new = fs::symlink_metadata(&place).is_err();
-    if !is_new && place.canonicalize().ok().as_deref() != Some(&base.path) {
+    let (folder, server_dir) = (&locked.path, locked.path.join(name));
+    let is_new = fs::symlink_metadata(&server_dir).is_err();
+    if !is_new && server_dir.canonicalize().ok().as_deref() != Some(&base.path) {
         return Err(taken(format!(
             "{} is another server; choose another name, or `dbdyno servers remove {name}` first",
-            place.display()
+            server_dir.display()
         )));
     }
     let source = format!("the base directory {}", base.path.display());
@@ -177,7 +177,7 @@ pub fn add(
     let server_entry = known.unwrap_or(ServerEntry { origin, source, answer: None });
     if is_new {
         server_entry.write(folder, name)?;
-        link(&base.path, &place)?;
+        link(&base.path, &server_dir)?;
     }
     log(&format!("{name}: starting it once, to ask what it can do"));
     let asked = probe(&base).map_err(|source| does_not_run(name, source));
@@ -186,13 +186,13 @@ pub fn add(
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno fetched for it. The
 /// base directory of an added server stays. `log` gets a sentence if this has to wait for another
-/// dbdyno. It fails while a process runs from fetched files.
+/// dbdyno. The removal fails while a process runs from fetched files.
 pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<ServerEntry, Error> {
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
-    let (folder, place) = (&locked.path, locked.path.join(name));
+    let (folder, server_dir) = (&locked.path, locked.path.join(name));
     let stays = |why: String| Error::NotRemovable { name: name.to_owned(), why };
     let server_entry = if check_name(name).is_ok() { ServerEntry::read(folder, name)? } else { None };
-    let is_there = check_name(name).is_ok() && fs::symlink_metadata(&place).is_ok();
+    let is_there = check_name(name).is_ok() && fs::symlink_metadata(&server_dir).is_ok();
     if !is_there && server_entry.is_none() {
         let names = list(folder);
         let help = inventory::suggestions(name, names.iter().map(String::as_str));
@@ -200,18 +200,18 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
     }
     let server_entry =
         server_entry.filter(|server_entry| server_entry.origin != ServerOrigin::Found).ok_or_else(|| {
-            stays(format!("dbdyno has neither got nor added it; remove {} yourself", place.display()))
+            stays(format!("dbdyno has neither got nor added it; remove {} yourself", server_dir.display()))
         })?;
     if server_entry.origin == ServerOrigin::Got
-        && let Some(pid) = running_from(&place)
+        && let Some(pid) = running_from(&server_dir)
     {
-        return Err(stays(format!("process {pid} runs from {}; stop it first", place.display())));
+        return Err(stays(format!("process {pid} runs from {}; stop it first", server_dir.display())));
     }
     take_away(folder, name)?;
     Ok(server_entry)
 }
 
-/// Finds a process whose program lies in `base_dir`.
+/// Finds a process whose program is in `base_dir`.
 fn running_from(base_dir: &Path) -> Option<u32> {
     let base_dir = base_dir.canonicalize().ok()?;
     let names =
@@ -233,8 +233,8 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    /// Makes the folder if it is missing, waits for its lock, and removes what a killed dbdyno has
-    /// left in it. `log` gets a sentence if this has to wait for another dbdyno.
+    /// Makes the folder if it is missing, waits for its lock, and removes the files that a killed
+    /// dbdyno has left in it. `log` gets a sentence if this has to wait for another dbdyno.
     pub(super) fn open(
         servers_dir: &Path,
         cancel: &AtomicBool,
@@ -325,9 +325,9 @@ mod tests {
         let work = tempfile::tempdir().unwrap();
         put(work.path(), "used", Some(ServerOrigin::Got));
         let program = work.path().join("used/bin/mysqld");
-        // A separate process writes the file. The kernel runs no program that is open for writing
-        // anywhere, and a process that another test starts meanwhile inherits this process's open
-        // files.
+        // A separate process writes the file. The kernel does not run a program that any process
+        // has open for writing, and a process that another test starts meanwhile inherits this
+        // process's open files.
         let copied = std::process::Command::new("cp")
             .args(["--remove-destination", "/bin/sleep"])
             .arg(&program)

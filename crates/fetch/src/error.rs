@@ -1,4 +1,4 @@
-//! Errors in the servers folder, as sentences that name the object and say what to try.
+//! Errors in the servers folder. Each message names the object and says what to try.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub enum Error {
     #[error("{name} is not what its entry says: it answers as {answered}, and should be {wanted}")]
     OtherVersion { name: String, wanted: String, answered: String },
 
-    /// The server is installed but fails at its first start.
+    /// The server's program does not run, or the server fails at its first start.
     #[error("{name} does not run here, so it was not kept: {source}")]
     DoesNotRun { name: String, source: Box<dbdyno_db::server::Error> },
 

@@ -1,5 +1,5 @@
 //! The inventory: all servers that a plan can name, from the catalogue and from the servers folder.
-//! A server is found by its name, and a name that is not found gets suggestions.
+//! A lookup finds a server by its name, and an unknown name gets suggestions.
 
 use std::path::{Path, PathBuf};
 
@@ -16,37 +16,37 @@ pub struct ListedServer {
     pub name: String,
     /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`; empty when the server does not report.
     pub product: String,
-    /// The version from the server's answers, otherwise from what its program prints, otherwise
-    /// from its entry.
+    /// The version from the server's answers, otherwise from its program's output, otherwise from
+    /// its entry.
     pub version: String,
     pub entry: Option<Entry>,
-    /// Its installation, if it is in the servers folder.
+    /// The server's installation, if it is in the servers folder.
     pub here: Option<Here>,
 }
 
 /// A server's installation in the servers folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Here {
-    /// Its base directory, with links resolved.
+    /// The server's base directory, with links resolved.
     pub base_dir: PathBuf,
-    /// Its origin; `None` when it has no server entry that can be read.
+    /// The server's origin; `None` if it has no readable server entry.
     pub origin: Option<ServerOrigin>,
-    /// What it answered when it was probed; `None` when it was not probed, or when its program has
+    /// The server's answers to its last probe; `None` if it was not probed or its program has
     /// changed since.
     pub answer: Option<ProbeAnswer>,
     pub problem: Option<String>,
 }
 
-/// Lists everything in `catalogue`, in its order, then the other servers in `servers_dir`. It runs
-/// programs only for their `--version`, and only for servers that have not been probed.
+/// Lists all servers in `catalogue`, in its order, then the other servers in `servers_dir`. It runs
+/// a server's program only with `--version`, and only if the server has not been probed.
 pub fn inventory(servers_dir: &Path, catalogue: &Catalogue) -> Vec<ListedServer> {
     let mut there = list(servers_dir);
     there.extend(server_entry_names(servers_dir));
     there.sort();
     there.dedup();
     let of_catalogue = catalogue.entries.iter().map(|entry| {
-        let is_here = there.contains(&entry.name);
-        listed_server(servers_dir, &entry.name, Some(entry), is_here)
+        let is_installed = there.contains(&entry.name);
+        listed_server(servers_dir, &entry.name, Some(entry), is_installed)
     });
     let is_other = |name: &&String| !catalogue.entries.iter().any(|entry| entry.name == **name);
     let others = there.iter().filter(is_other).map(|name| listed_server(servers_dir, name, None, true));
@@ -54,22 +54,22 @@ pub fn inventory(servers_dir: &Path, catalogue: &Catalogue) -> Vec<ListedServer>
 }
 
 /// Names that have a server entry, even if the base directory is gone. A server entry does not
-/// count yet while dbdyno is getting its files, or if it was killed while doing so.
+/// count while dbdyno is still getting its files, or if dbdyno was killed meanwhile.
 fn server_entry_names(servers_dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(servers_dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names = names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
-    let is_of_something = |name: &String| match ServerEntry::read(servers_dir, name) {
+    let has_server = |name: &String| match ServerEntry::read(servers_dir, name) {
         Ok(Some(server_entry)) => server_entry.origin != ServerOrigin::Got || servers_dir.join(name).exists(),
         Ok(None) => false,
         Err(_) => true,
     };
-    names.filter(is_of_something).collect()
+    names.filter(has_server).collect()
 }
 
-fn listed_server(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> ListedServer {
+fn listed_server(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_installed: bool) -> ListedServer {
     let promised = entry.map(|entry| (entry.product.clone(), entry.version.clone())).unwrap_or_default();
-    let (reported, mut here) = is_here.then(|| look(servers_dir, name)).unzip();
+    let (reported, mut here) = is_installed.then(|| look(servers_dir, name)).unzip();
     let reported = reported.flatten();
     let (product, version) = reported.unwrap_or(promised);
     if let (Some(entry), Some(here)) = (entry, &mut here)
@@ -81,17 +81,18 @@ fn listed_server(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here:
     ListedServer { name: name.to_owned(), product, version, entry: entry.cloned(), here }
 }
 
-/// Product and version, if they are known, and what is installed.
+/// Product and version, if they are known, and the server's installation.
 fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
-    let place = servers_dir.join(name);
+    let server_dir = servers_dir.join(name);
     let (server_entry, mut problem) = match ServerEntry::read(servers_dir, name) {
         Ok(server_entry) => (server_entry, None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let answer = server_entry.as_ref().and_then(|server_entry| server_entry.current_answer(&place)).cloned();
+    let answer =
+        server_entry.as_ref().and_then(|server_entry| server_entry.current_answer(&server_dir)).cloned();
     let reported = match &answer {
         Some(answer) => Some((answer.product.clone(), answer.version.clone())),
-        None => match Base::open(&place) {
+        None => match Base::open(&server_dir) {
             Ok(base) => Some((base.product.to_string(), base.version)),
             Err(error) => {
                 problem = Some(error.to_string());
@@ -99,7 +100,8 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
             }
         },
     };
-    let base_dir = place.canonicalize().unwrap_or_else(|_| std::fs::read_link(&place).unwrap_or(place));
+    let base_dir =
+        server_dir.canonicalize().unwrap_or_else(|_| std::fs::read_link(&server_dir).unwrap_or(server_dir));
     (
         reported,
         Here { base_dir, origin: server_entry.map(|server_entry| server_entry.origin), answer, problem },
@@ -119,9 +121,10 @@ pub fn find_named(name: &str) -> Result<Base, Error> {
     })
 }
 
-/// How to get the server `name`, or which names are similar.
+/// Advice for a server `name` that is not installed: how to get it, or which names are similar.
 fn how_to_get(name: &str, there: &[String]) -> String {
-    // Errors in the user's own catalogue are reported by the commands that are about the catalogue.
+    // Errors in the user's own catalogue are ignored, because the commands for the catalogue report
+    // them.
     let entries = Catalogue::read().map_or_else(|_| catalogue(), |catalogue| catalogue.entries);
     if entries.iter().any(|entry| entry.name == name) {
         return format!("`dbdyno servers get {name}` gets it, as does `dbdyno run --get`");
@@ -133,8 +136,8 @@ fn how_to_get(name: &str, there: &[String]) -> String {
 /// Highest number of names that a message suggests.
 const MAX_SUGGESTIONS: usize = 4;
 
-/// What to try instead of `name`, for the end of a message: similar names among `known`, and the
-/// command that lists all.
+/// Suggestions for the end of a message about the unknown `name`: similar names among `known`, and
+/// the command that lists all servers.
 pub(crate) fn suggestions<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let suggestions = nearest(name, known);
     let all = "`dbdyno servers list` shows all";
@@ -145,9 +148,9 @@ pub(crate) fn suggestions<'a>(name: &str, known: impl IntoIterator<Item = &'a st
     }
 }
 
-/// Finds the known names for the version that `name` means, newest first. If there are none, it
-/// finds the names that need the fewest edits, closest first and in alphabetical order when equal.
-/// No name needs more edits than a third of its letters.
+/// Finds the known names of the version in `name`, newest first. If there are none, it finds the
+/// names with the smallest edit distance, closest first, and in alphabetical order if the distances
+/// are equal. The distance is at most a third of the name's letters.
 fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();
@@ -174,7 +177,7 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a 
     suggestions.sort();
     suggestions.dedup();
     let best = suggestions.first().map_or(0, |(edits, _)| *edits);
-    // Names that need many more edits than the best one are unlikely to be meant.
+    // The user is unlikely to mean a name that needs many more edits than the closest name.
     suggestions
         .into_iter()
         .filter(|(edits, _)| *edits <= best + 1)
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_the_catalogue_can_be_got_and_others_get_suggestions() {
+    fn the_advice_for_a_name_is_a_command_or_suggestions() {
         let there = ["mariadb-10.1.23", "mysql-8.0.31"].map(str::to_owned);
         insta::assert_snapshot!(how_to_get("mysql-8.0.99", &there), @"suggestions: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
         assert_eq!(

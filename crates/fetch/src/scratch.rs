@@ -1,6 +1,6 @@
-//! A scratch server: it has fresh data in a folder for temporary files, and everything is removed
-//! when it stops. A probe starts one to find out a server's version, its abilities and its
-//! settings.
+//! Scratch servers. A scratch server has fresh data in a folder for temporary files, and all its
+//! files are removed when it stops. A probe starts a scratch server to read a server's version,
+//! abilities and settings.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use crate::ProbeAnswer;
 use crate::server_entry::fingerprint;
 
-/// Prefix for the folders' names. By it dbdyno finds folders that a killed dbdyno has left.
+/// Prefix for the folders' names. dbdyno finds the folders of a killed dbdyno by this prefix.
 const PREFIX: &str = "dbdyno-scratch-";
 
 /// The file that is locked while its folder is in use.
@@ -54,14 +54,15 @@ pub struct ScratchServer {
 impl ScratchServer {
     /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, otherwise `/tmp`)
     /// and starts the server on it. The server accepts connections only on its private unix socket.
-    /// First this removes what a killed dbdyno has left in the folder for temporary files.
+    /// Before that, this removes the files that a killed dbdyno has left in the folder for
+    /// temporary files.
     pub fn start(base: &Base, options: &ScratchOptions) -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         sweep(&parent);
         let cannot = || Error::io("cannot make a folder for the data in", parent.clone());
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot())?;
-        // PostgreSQL runs as another user than root and must be able to pass through this folder.
-        // It cannot list the contents.
+        // PostgreSQL runs as another user than root and must be able to enter this folder. The mode
+        // does not let it list the contents.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).map_err(cannot())?;
         let lock = lock(folder.path())?;
         let begun = Instant::now();
@@ -75,7 +76,7 @@ impl ScratchServer {
         Ok(Self { server, folder, _lock: lock, start_time })
     }
 
-    /// How to log in as the superuser, who has no password.
+    /// The login as the superuser, who has no password.
     pub fn database_server(&self) -> DatabaseServer {
         let engine = self.server.base.family.facts().default_engine.unwrap_or_default();
         self.server.address(None, &ConnectionSettings::default()).database_server(engine, true)
@@ -103,7 +104,7 @@ impl ScratchServer {
 }
 
 /// Marks `folder` as in use. The file is locked before it gets its final name, so that no other
-/// dbdyno takes the folder for a stale one.
+/// dbdyno treats the folder as stale.
 fn lock(folder: &Path) -> Result<Flock<File>, Error> {
     let (new, path) = (folder.join("lock.new"), folder.join(LOCK));
     let cannot = || Error::io("cannot lock", new.clone());
@@ -115,7 +116,7 @@ fn lock(folder: &Path) -> Result<Flock<File>, Error> {
 }
 
 /// Removes this user's folders whose dbdyno was killed. Folders in use are locked, so they stay. A
-/// folder that cannot be removed stays too, because it does no harm.
+/// folder that cannot be removed also stays, because it does no harm.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let own = nix::unistd::geteuid().as_raw();
@@ -175,8 +176,8 @@ fn settings(description: &Description) -> BTreeMap<String, String> {
     settings
 }
 
-/// Starts the server with MyRocks where it is installed, because dbdyno also wants to know whether
-/// the plugin loads. If the server does not start with it, dbdyno starts it without.
+/// Starts the server with MyRocks if the build has it, because the probe also reports whether the
+/// plugin loads. If the server does not start with the plugin, dbdyno starts it without the plugin.
 fn start(base: &Base) -> Result<ScratchServer, Error> {
     if base.has_plugin(ROCKSDB) {
         let options = ScratchOptions { engine: Some("rocksdb".to_owned()), ..ScratchOptions::default() };
@@ -199,8 +200,8 @@ async fn query_server(scratch: &ScratchServer, base: &Base) -> Result<(Descripti
 }
 
 /// Program and arguments that open a session on the private `socket` of a `base` server. The
-/// program is the build's own client if it has one that runs here, otherwise this machine's. The
-/// result is `None` when there is neither.
+/// program is the build's own client if that runs on this machine, otherwise the machine's client.
+/// The result is `None` when there is neither.
 pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
     let (program, version) =
         programs(base).into_iter().find_map(|program| Some((program.clone(), version(&program)?)))?;
@@ -209,15 +210,15 @@ pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Candidates for the client program, with the best one first.
+/// Candidates for the client program, the best one first.
 fn programs(base: &Base) -> Vec<PathBuf> {
     let (folder, names) = base.family.clients(base);
     let own = names.iter().map(|name| folder.join(name));
     own.chain(names.iter().filter_map(|name| find_in_path(name))).collect()
 }
 
-/// What the program prints as its version. The result is `None` for a client that does not run, as
-/// in old builds that need libraries that no longer exist.
+/// The version that the program prints. The result is `None` if the program does not run, for
+/// example because an old build needs libraries that are no longer available.
 fn version(program: &Path) -> Option<String> {
     let output = ask(calling(program).arg("--version")).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -229,7 +230,7 @@ mod tests {
     use crate::program::write_program;
 
     #[test]
-    fn what_a_killed_dbdyno_left_is_removed_and_what_is_in_use_is_not() {
+    fn folders_of_a_killed_dbdyno_are_removed_and_folders_in_use_stay() {
         let parent = tempfile::tempdir().unwrap();
         let folder = |name: &str| {
             let folder = parent.path().join(name);

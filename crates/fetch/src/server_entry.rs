@@ -1,5 +1,5 @@
-//! The entry for a server in the servers folder. It records where the server comes from, and what
-//! it answered when it was probed.
+//! The entry for a server in the servers folder. It records the server's origin and its answers to
+//! a probe.
 //!
 //! The server entry for `NAME` is the file `NAME.toml` next to it. dbdyno removes no server without
 //! a server entry.
@@ -26,32 +26,34 @@ pub struct ServerEntry {
     pub answer: Option<ProbeAnswer>,
 }
 
-/// The base directory's origin, which says who owns it.
+/// The base directory's origin, which determines whether dbdyno may remove it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerOrigin {
     /// dbdyno has fetched it, so dbdyno may remove it.
     Got,
-    /// It belongs to someone and lies elsewhere. Only the link to it is dbdyno's.
+    /// It is outside the servers folder and belongs to the user. dbdyno may remove only the link to
+    /// it.
     Added,
-    /// Someone has put it into the servers folder, so no part of it is dbdyno's.
+    /// The user has put it into the servers folder, so dbdyno may not remove it.
     Found,
 }
 
-/// What a server answered when it was probed.
+/// A server's answers to a probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
     /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
     pub product: String,
     /// The version as the server writes it: `10.11.19-MariaDB-0+deb12u1`.
     pub version: String,
-    /// Size and modification time of the server's program. If they differ, the answers are from
-    /// another program.
+    /// Size and modification time of the server's program. If they differ from the current ones,
+    /// another program gave the answers.
     pub program: String,
     /// Time for making a data directory and starting, up to the first answer, in milliseconds.
     pub start_ms: u64,
     pub abilities: Abilities,
-    /// Its settings without an option file, as the server writes them. Some depend on this machine.
+    /// The server's settings without an option file, as the server writes them. Some depend on this
+    /// machine.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
 }
@@ -91,7 +93,7 @@ impl ServerEntry {
         }
     }
 
-    /// What the server in `base_dir` answered, if the probe included its settings and its program
+    /// The answers of the server in `base_dir`, if the probe included the settings and the program
     /// has not changed since.
     pub fn current_answer(&self, base_dir: &Path) -> Option<&ProbeAnswer> {
         let is_whole = |answer: &&ProbeAnswer| !answer.settings.is_empty();
@@ -100,8 +102,8 @@ impl ServerEntry {
     }
 }
 
-/// What the server `name` in the servers folder answered when it was probed. The result is `None`
-/// when it was not probed, or when its program has changed since.
+/// The answers of the server `name` in the servers folder to its last probe. The result is `None`
+/// if the server was not probed or its program has changed since.
 pub fn answer_of(servers_dir: &Path, name: &str) -> Option<ProbeAnswer> {
     let server_entry = ServerEntry::read(servers_dir, name).ok()??;
     server_entry.current_answer(&servers_dir.join(name)).cloned()
@@ -111,8 +113,8 @@ fn path(servers_dir: &Path, name: &str) -> PathBuf {
     servers_dir.join(format!("{name}.toml"))
 }
 
-/// Size in bytes and modification time of the server program in `base_dir`. They change when it is
-/// rebuilt in place.
+/// Size in bytes and modification time of the server program in `base_dir`. They change when the
+/// program is rebuilt in the same folder.
 pub(crate) fn fingerprint(base_dir: &Path) -> Option<String> {
     let file = fs::metadata(Base::program_in(base_dir)?).ok()?;
     Some(format!("{} bytes, changed {}.{:09}", file.len(), file.mtime(), file.mtime_nsec()))

@@ -1,4 +1,4 @@
-//! One live connection. It has the received bytes, the job in progress, and the bytes to send.
+//! One open connection, with its received bytes, its job in progress, and the bytes to send.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::protocol::{ParsedInput, RequestKind, StatementRequest};
 use crate::stats::Stats;
 use crate::{Script, StatementFault};
 
-/// What a connection does next.
+/// A connection's next state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     /// It waits for its client.
     Waits,
-    /// It has work, which must be put on the timer queue.
+    /// It has a job, which must be put on the timer queue.
     Works,
     Over,
 }
@@ -27,9 +27,9 @@ pub(crate) struct Job {
     pub(crate) since: Instant,
     /// The time that the job should take, apart from freezes.
     pub(crate) programmed: Duration,
-    /// CPU time that is still to be burnt.
+    /// CPU time that the job must still burn.
     pub(crate) burn_left: Duration,
-    /// Its entry on the timer queue; `None` before it has one.
+    /// The job's entry on the timer queue; `None` before the job is on the queue.
     pub(crate) ticket: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ enum Task {
     Unprogrammed(StatementRequest),
     /// The job sends the second half of an answer.
     Rest(Output),
-    /// The job only sends what is in the output. It exists because a freeze may delay that.
+    /// The job only sends the output. It exists because a freeze may delay the sending.
     SendOutput,
 }
 
@@ -63,7 +63,7 @@ struct Unwritten {
 pub(crate) struct ClientConnection {
     pub(crate) stream: Stream,
     number: u64,
-    /// Whether it counts against the connection limit.
+    /// Whether the connection counts against the connection limit.
     pub(crate) admitted: bool,
     session: Session,
     /// Received bytes that are not parsed yet, because the message is incomplete or a job is in
@@ -147,8 +147,9 @@ impl ClientConnection {
             };
             now = Instant::now();
             stats.received_bytes += length as u64;
-            // A short read has emptied the socket, and the kernel will report new bytes. If it has
-            // already reported the end, it will not do so again, so another read must find it.
+            // A short read has emptied the socket, and the kernel will report new bytes. If the
+            // kernel has already reported the end of the stream, it does not report it again, so
+            // another read must find the end.
             self.readable = length == read_buffer.len() || self.hung_up;
             if self.input.is_empty() {
                 let used = self.parse_input(&read_buffer[..length], now, script, stats);
@@ -159,8 +160,8 @@ impl ClientConnection {
         }
     }
 
-    /// Parses messages in `input` until it ends or one of them takes time. The result is the number
-    /// of bytes that were parsed.
+    /// Parses messages until `input` ends or a message needs a job. The result is the number of
+    /// bytes that were parsed.
     fn parse_input(&mut self, input: &[u8], now: Instant, script: &Script, stats: &mut Stats) -> usize {
         let mut at = 0;
         while self.job.is_none() && !self.closing && !self.output.is_full() {
@@ -217,7 +218,7 @@ impl ClientConnection {
         }
     }
 
-    /// Finishes the job, whose time has come.
+    /// Finishes the job, which is due.
     pub(crate) fn finish_job(&mut self, script: &Script, stats: &mut Stats) {
         if let Some(job) = self.job.take() {
             self.finish(job, script, stats);

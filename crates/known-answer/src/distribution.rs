@@ -12,7 +12,7 @@ use crate::units;
 const FORM: &str = "none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the \
                     median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)";
 
-/// Largest sigma for a lognormal delay. At 3 the mean is 90 medians.
+/// Largest sigma for a lognormal delay. At sigma 3 the mean is 90 times the median.
 const LARGEST_SIGMA: f64 = 3.0;
 
 /// Upper limit for a delay. A draw beyond it counts as this delay.
@@ -27,7 +27,7 @@ pub enum Distribution {
     #[default]
     None,
     Constant(Duration),
-    /// The delay is evenly distributed between the two.
+    /// The delay is uniformly distributed between `least` and `most`.
     Uniform {
         least: Duration,
         most: Duration,

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-/// An error in the known-answer server itself. An error that it sends to its clients is programmed,
-/// and is none of these.
+/// An error in the known-answer server itself. The errors that it sends to its clients are
+/// programmed and are not of this type.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{path} is in use: a server answers there; stop it, or name another socket")]

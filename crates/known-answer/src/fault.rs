@@ -1,5 +1,5 @@
-//! Programmed faults. Errors, disconnects and half answers hit known statements. A freeze is a time
-//! in which the server serves nothing. Work in progress stalls during a freeze and continues
+//! Programmed faults. Errors, disconnects and half answers affect known statements. A freeze is a
+//! time in which the server sends no answers. Work in progress stalls during a freeze and continues
 //! afterwards.
 
 use std::fmt;
@@ -14,11 +14,11 @@ const ERROR_FORM: &str =
 const HALF_FORM: &str =
     "every 100 (then the connection is closed) or every 100 stall 500ms (then the rest follows)";
 
-/// The statements at which something happens. They are counted per connection, from 1.
+/// The statements that a fault affects. Statements are counted per connection, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Occurrence {
     Every(u64),
-    /// Each statement is hit with this probability, by a separate draw.
+    /// Each statement is affected with this probability, by its own random draw.
     Share(f64),
 }
 
@@ -31,7 +31,7 @@ impl Occurrence {
     }
 }
 
-/// Which statements are refused, and with which error.
+/// The statements that are refused, and the error that they get.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// The product's own code: a MySQL number (`1213`), or a PostgreSQL SQLSTATE (`40P01`).
@@ -42,13 +42,13 @@ pub struct Refusal {
 /// Half answers. The server sends the first half and then either pauses or closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Half {
-    /// A connection's every nth statement is hit.
+    /// Every nth statement on a connection is affected.
     pub every: u64,
     /// The pause before the other half; `None` closes the connection instead.
     pub stall: Option<Duration>,
 }
 
-/// What happens to one statement.
+/// The fault in one statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementFault {
     None,
@@ -121,18 +121,20 @@ fn every(number: &str) -> Result<u64, String> {
 const FREEZE_FORM: &str = "200ms every 10s, 200ms at 3s, or 200ms every 10s at 3s; add from start to count from the server's start \
                     instead of from its first statement";
 
-/// When the freezes' clock starts.
+/// The moment from which a freeze's times count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FreezeOrigin {
-    /// It starts when the first statement on any connection arrives. A client can see that moment.
+    /// Times count from the arrival of the first statement on any connection. A client can observe
+    /// that moment.
     #[default]
     FirstStatement,
-    /// It starts with the server.
+    /// Times count from the server's start.
     Start,
 }
 
-/// Freezes of the whole server. During a freeze nothing is sent, no CPU is burnt, and programmed
-/// delays stall. A freeze therefore lengthens the answers that it hits by its whole length.
+/// Freezes of the whole server. During a freeze the server sends nothing and burns no CPU, and
+/// programmed delays stall. Answers that are delayed by a freeze therefore take longer by its whole
+/// length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freeze {
     pub length: Duration,
@@ -144,8 +146,8 @@ pub struct Freeze {
 }
 
 impl Freeze {
-    /// When work that takes `service` and begins at `begin` is done. Both times count from the
-    /// origin.
+    /// The time at which work that takes `service` and begins at `begin` is done. `begin` and the
+    /// result count from the origin.
     pub(crate) fn done_at(&self, begin: Duration, service: Duration) -> Duration {
         // `worked` and `end` are on a clock that runs only outside freezes.
         let first = self.first_at;
@@ -169,7 +171,7 @@ impl Freeze {
         end + self.length * freezes
     }
 
-    /// Whether `at`, counted from the origin, lies in a freeze.
+    /// Whether `at`, counted from the origin, is in a freeze.
     pub fn covers(&self, at: Duration) -> bool {
         let Some(since) = at.checked_sub(self.first_at) else { return false };
         self.period.map_or(since, |period| divide(since, period).1) < self.length
@@ -203,9 +205,10 @@ impl fmt::Display for Freeze {
 impl FromStr for Freeze {
     type Err = Error;
 
-    /// Reads three forms. `200ms every 10s`: the first comes after 10 s. `200ms every 10s at 3s`:
-    /// the first comes after 3 s. `200ms at 3s`: there is only one. All count from the first
-    /// statement, or from the server's start if the text ends with `from start`.
+    /// Reads three forms. With `200ms every 10s` the first freeze comes after 10 s. With `200ms
+    /// every 10s at 3s` the first freeze comes after 3 s. With `200ms at 3s` there is only one
+    /// freeze. The times count from the first statement, or from the server's start if the text
+    /// ends with `from start`.
     fn from_str(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|problem| Error::text(text, problem, FREEZE_FORM))
     }
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_strike_each_nth_statement_or_a_share_of_them() {
+    fn faults_affect_each_nth_statement_or_a_share_of_them() {
         let struck = |when: Occurrence| (1..=100_000).filter(|n| when.strikes(1, 0, *n)).count();
         assert_eq!(struck(Occurrence::Every(100)), 1000);
         assert!(Occurrence::Every(3).strikes(1, 0, 3) && !Occurrence::Every(3).strikes(1, 0, 4));

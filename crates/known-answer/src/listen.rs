@@ -1,5 +1,5 @@
-//! The address on which a server listens, the socket that listens there, and the sockets of
-//! connected clients. All of them are unix or TCP sockets.
+//! The address on which a server listens, its listening socket, and the sockets of connected
+//! clients. All of them are unix or TCP sockets.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -16,8 +16,8 @@ const POSTGRES_SOCKET: &str = ".s.PGSQL.5432";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// A socket file. For PostgreSQL it may also be a folder, in which the socket gets the name
-    /// that clients look for.
+    /// A socket file. For PostgreSQL the path may also be a folder, in which the socket gets the
+    /// name that clients expect.
     Unix(PathBuf),
     /// A TCP address. Port 0 lets the kernel choose one.
     Tcp(SocketAddr),
@@ -39,8 +39,8 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Listens and returns the exact address. An existing socket file on which no one listens is
-    /// replaced.
+    /// Listens and returns the exact address. An existing socket file on which no process listens
+    /// is replaced.
     pub(crate) fn bind(listen: &Listen, protocol: Protocol) -> Result<(Self, Listen), Error> {
         let failed = |source| Error::Listen { address: listen.to_string(), source };
         match listen {
@@ -61,7 +61,7 @@ impl Listener {
         }
     }
 
-    /// The next connection, or the error `WouldBlock` when there is none.
+    /// Accepts the next connection. The error is `WouldBlock` if there is none.
     pub(crate) fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Unix(listener) => {
@@ -88,7 +88,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Removes a socket file that a dead server has left. Any other file in its place is an error.
+/// Removes a socket file that a dead server has left. Any other file at that path is an error.
 fn remove_dead_socket(path: &Path) -> Result<(), Error> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {

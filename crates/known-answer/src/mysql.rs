@@ -1,5 +1,6 @@
 //! The server side of MySQL's protocol: the greeting and the login, packets, statements and the
-//! programmed rows. It is written from the documentation and shares no code with the drivers.
+//! programmed rows. This file is written from the documentation and shares no code with the
+//! drivers.
 //!
 //! Sources: the pages "MySQL packets", "Generic response packets" and "Text resultset" in MySQL's
 //! documentation of its client/server protocol.
@@ -34,12 +35,12 @@ const RESET_CONNECTION: u8 = 0x1f;
 enum Phase {
     /// The client must respond to the greeting.
     Greeted,
-    /// The client was asked for another authentication method.
+    /// The server has requested another authentication method.
     Switched,
     Ready,
 }
 
-/// One connection. An answer's packets continue the numbers of the request's packets.
+/// One connection. The packet numbers in an answer continue those of the request.
 #[derive(Debug)]
 pub(crate) struct MysqlSession {
     phase: Phase,
@@ -69,7 +70,7 @@ impl MysqlSession {
 
     /// Writes the error that replaces a greeting when there are too many connections.
     pub(crate) fn turn_away(output: &mut Output) {
-        // The error has no SQLSTATE, because the client has not said yet that it understands one.
+        // The error has no SQLSTATE, because the client has not yet reported that it supports one.
         Packets::new(output.bytes(), 0).put(|out| out.extend_from_slice(b"\xff\x10\x04Too many connections"));
     }
 
@@ -148,7 +149,7 @@ impl MysqlSession {
                 self.statements.clear();
                 packets.ok(0, status_bits(false));
             }
-            // There are no columns, and nothing to switch off.
+            // The server has no columns to list and no option to change.
             FIELD_LIST | SET_OPTION => packets.rows_end(status, self.deprecate_eof),
             STATISTICS => packets.put(|out| out.extend_from_slice(b"known answers")),
             _ => packets.error(1047, "08S01", &format!("Unknown command {command}")),
@@ -243,7 +244,7 @@ impl MysqlSession {
     }
 }
 
-/// Index of the statement that a command names.
+/// Index of the prepared statement in a command's body.
 fn index(body: &[u8]) -> Option<usize> {
     let (id, _) = body.split_first_chunk::<4>()?;
     (u32::from_le_bytes(*id) as usize).checked_sub(1)
@@ -253,8 +254,8 @@ fn index(body: &[u8]) -> Option<usize> {
 #[derive(Debug)]
 struct TooLarge;
 
-/// Joins the packets of the first message in `input`, if it is complete. The result is the last
-/// packet's number, and the message's bytes including headers.
+/// Joins the packets of the first message in `input`, if the message is complete. The result is the
+/// last packet's number, and the message's length including headers.
 fn join_packets(input: &[u8], joined: &mut Vec<u8>) -> Result<Option<(u8, usize)>, TooLarge> {
     let mut at = 0;
     let number = loop {
@@ -300,8 +301,8 @@ impl MysqlAnswers {
         Self { rows, columns, bytes, forms: Default::default() }
     }
 
-    /// The answer's bytes. Its first packet gets the number `number`, which is 1 unless the request
-    /// took several packets.
+    /// The answer's bytes. The first packet gets the number `number`, which is 1 unless the request
+    /// had several packets.
     fn rows(&self, form: Form, number: u8) -> Arc<[u8]> {
         let index = usize::from(form.binary)
             | usize::from(form.deprecate_eof) << 1
@@ -351,14 +352,14 @@ fn status_bits(in_transaction: bool) -> u16 {
     if in_transaction { AUTOCOMMIT | IN_TRANSACTION } else { AUTOCOMMIT }
 }
 
-/// The version reported to clients. It is high enough that none of them takes the server for an old
-/// one.
+/// The version reported to clients. It is high enough that clients use the current protocol
+/// features.
 const VERSION: &str = "8.0.0-dbdyno-known-answer";
 
 /// The only authentication method. It accepts any password.
 const PLUGIN: &[u8] = b"mysql_native_password";
 
-/// Both parts of the nonce. It protects nothing, so it need not be random.
+/// Both parts of the nonce. The nonce protects nothing, so it need not be random.
 const NONCE: [&[u8]; 2] = [b"dbdynokn", b"ownanswer123"];
 
 /// Capability bits.
@@ -425,7 +426,7 @@ struct HandshakeResponse {
 }
 
 impl HandshakeResponse {
-    /// Reads the payload. The result is `None` when it ends too early.
+    /// Reads the payload. The result is `None` if the payload is too short.
     fn parse(payload: &[u8]) -> Option<Self> {
         let (capabilities, _) = payload.split_first_chunk::<4>()?;
         let capabilities = u32::from_le_bytes(*capabilities);

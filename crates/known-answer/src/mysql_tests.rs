@@ -24,8 +24,9 @@ fn logged_in(deprecate_eof: bool) -> (MysqlSession, MysqlAnswers, Output) {
     (session, answers, output)
 }
 
-/// The answer to `packet`, which is also fed in all possible pieces first.
-fn said(session: &mut MysqlSession, packet: &[u8]) -> Vec<u8> {
+/// The answer to `packet`. Before that, the session gets each incomplete beginning of the packet
+/// and must wait for more.
+fn answer_to(session: &mut MysqlSession, packet: &[u8]) -> Vec<u8> {
     let (answers, mut output) = (MysqlAnswers::new(1, 1, 2), Output::default());
     for end in 0..packet.len() {
         assert_eq!(session.next(&packet[..end], &answers, &mut output), ParsedInput::More, "{end}");
@@ -46,24 +47,24 @@ fn command(command: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn commands_have_the_answers_of_the_documentation() {
+fn commands_have_the_answers_in_the_documentation() {
     let (mut session, ..) = logged_in(true);
-    assert_eq!(said(&mut session, &command(PING, b"")), OK);
-    assert_eq!(said(&mut session, &command(INIT_DB, b"test")), OK);
-    assert_eq!(said(&mut session, &command(QUERY, b"DROP TABLE t")), OK);
-    assert_eq!(said(&mut session, &command(SET_OPTION, b"\0\0")), b"\x07\0\0\x01\xfe\0\0\x02\0\0\0");
-    assert_eq!(said(&mut session, &command(QUERY, b"UPDATE t"))[4..6], [0, 1], "one row is affected");
-    assert_eq!(said(&mut session, &command(QUERY, b"BEGIN"))[7], 3, "in a transaction");
-    assert_eq!(said(&mut session, &command(QUERY, b"COMMIT"))[7], 2);
-    assert_eq!(said(&mut session, &command(0x77, b""))[4..7], [0xff, 0x17, 0x04], "unknown command");
-    assert_eq!(said(&mut session, &command(QUERY, b" "))[4..7], [0xff, 0x29, 0x04], "empty query");
+    assert_eq!(answer_to(&mut session, &command(PING, b"")), OK);
+    assert_eq!(answer_to(&mut session, &command(INIT_DB, b"test")), OK);
+    assert_eq!(answer_to(&mut session, &command(QUERY, b"DROP TABLE t")), OK);
+    assert_eq!(answer_to(&mut session, &command(SET_OPTION, b"\0\0")), b"\x07\0\0\x01\xfe\0\0\x02\0\0\0");
+    assert_eq!(answer_to(&mut session, &command(QUERY, b"UPDATE t"))[4..6], [0, 1], "one row is affected");
+    assert_eq!(answer_to(&mut session, &command(QUERY, b"BEGIN"))[7], 3, "in a transaction");
+    assert_eq!(answer_to(&mut session, &command(QUERY, b"COMMIT"))[7], 2);
+    assert_eq!(answer_to(&mut session, &command(0x77, b""))[4..7], [0xff, 0x17, 0x04], "unknown command");
+    assert_eq!(answer_to(&mut session, &command(QUERY, b" "))[4..7], [0xff, 0x29, 0x04], "empty query");
 }
 
 #[test]
 fn the_end_of_rows_has_the_form_that_the_client_asked_for() {
     for (deprecate_eof, end) in [(true, b"\xfe\0\0\x02\0\0\0".as_slice()), (false, b"\xfe\0\0\x02\0")] {
         let (mut session, ..) = logged_in(deprecate_eof);
-        let rows = said(&mut session, SELECT);
+        let rows = answer_to(&mut session, SELECT);
         assert!(rows.ends_with(end), "{rows:?}");
         let ends = rows.windows(3).filter(|window| *window == [0xfe, 0, 0]).count();
         assert_eq!(ends, if deprecate_eof { 1 } else { 2 });
@@ -73,14 +74,14 @@ fn the_end_of_rows_has_the_form_that_the_client_asked_for() {
 #[test]
 fn a_prepared_statement_lives_until_it_is_closed() {
     let (mut session, ..) = logged_in(true);
-    let prepared = said(&mut session, &command(PREPARE, b"SELECT c FROM t WHERE id=?"));
+    let prepared = answer_to(&mut session, &command(PREPARE, b"SELECT c FROM t WHERE id=?"));
     assert_eq!(prepared[..16], *b"\x0c\0\0\x01\0\x01\0\0\0\x01\0\x01\0\0\0\0");
     let execute = command(EXECUTE, b"\x01\0\0\0\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0");
-    assert!(said(&mut session, &execute).windows(5).any(|window| window == b"\0\0\x0212"));
-    assert_eq!(said(&mut session, &command(CLOSE, b"\x01\0\0\0")), b"");
-    assert_eq!(said(&mut session, &execute)[4..7], [0xff, 0xdb, 0x04], "unknown statement");
-    assert_eq!(said(&mut session, &command(EXECUTE, b"\0\0\0\0"))[4], 0xff);
-    assert_eq!(said(&mut session, &command(EXECUTE, b""))[4], 0xff);
+    assert!(answer_to(&mut session, &execute).windows(5).any(|window| window == b"\0\0\x0212"));
+    assert_eq!(answer_to(&mut session, &command(CLOSE, b"\x01\0\0\0")), b"");
+    assert_eq!(answer_to(&mut session, &execute)[4..7], [0xff, 0xdb, 0x04], "unknown statement");
+    assert_eq!(answer_to(&mut session, &command(EXECUTE, b"\0\0\0\0"))[4], 0xff);
+    assert_eq!(answer_to(&mut session, &command(EXECUTE, b""))[4], 0xff);
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn a_programmed_deadlock_ends_the_transaction() {
 }
 
 #[test]
-fn rows_have_the_bytes_of_the_documentation() {
+fn rows_have_the_bytes_in_the_documentation() {
     let answers = MysqlAnswers::new(1, 1, 2);
     let new = Form { binary: true, deprecate_eof: true, in_transaction: false };
     let old = Form { binary: false, deprecate_eof: false, in_transaction: true };
@@ -164,7 +165,7 @@ fn response(capabilities: u32, tail: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_greeting_has_the_bytes_of_the_documentation() {
+fn a_greeting_has_the_bytes_in_the_documentation() {
     let mut out = Vec::new();
     put_greeting(&mut out, 6, true);
     assert_eq!(out[..5], [out.len() as u8 - 4, 0, 0, 0, 10]);
@@ -189,7 +190,7 @@ fn the_clients_method_is_found_after_password_and_database() {
 }
 
 #[test]
-fn an_answer_that_is_cut_is_none() {
+fn a_truncated_response_is_rejected() {
     let whole = response(OFFERED, b"me\0\x03abcdb\0x");
     for end in 0..whole.len() - 1 {
         assert_eq!(HandshakeResponse::parse(&whole[..end]), None, "{end}");

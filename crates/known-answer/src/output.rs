@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Size up to which an answer is copied behind the bytes that wait to be sent. Larger answers are
-/// sent from where they are.
+/// Largest answer in bytes that is copied to the bytes that wait to be sent. Larger answers are
+/// sent from their own buffer.
 const COPIED: usize = 32 * 1024;
 
 /// The data that waits to be sent on one connection.
@@ -38,7 +38,7 @@ impl Output {
         self.bytes.is_empty() && self.large.is_none()
     }
 
-    /// Whether nothing more may be appended before this is sent.
+    /// Whether the output must be sent before more can be appended.
     pub(crate) fn is_full(&self) -> bool {
         self.large.is_some() || self.bytes.len() > COPIED
     }
@@ -72,7 +72,7 @@ impl Output {
     }
 
     /// Sends as much as the socket accepts. The first value is `true` when nothing is left. The
-    /// second one is the number of bytes sent.
+    /// second value is the number of bytes sent.
     pub(crate) fn send(&mut self, mut stream: impl Write) -> io::Result<(bool, u64)> {
         let mut total = 0;
         loop {
@@ -113,14 +113,14 @@ impl Output {
 mod tests {
     use super::*;
 
-    /// A stream that accepts three bytes at a time, and none every other time.
+    /// A stream that accepts three bytes in one write and none in the next.
     #[derive(Default)]
-    struct Narrow {
+    struct SlowStream {
         taken: Vec<u8>,
         blocked: bool,
     }
 
-    impl Write for &mut Narrow {
+    impl Write for &mut SlowStream {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.blocked = !self.blocked;
             if self.blocked {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_arrives_once_and_in_order_through_a_narrow_socket() {
+    fn everything_arrives_once_and_in_order_through_a_slow_stream() {
         let answer: Arc<[u8]> = (0..COPIED + 1000).map(|n| (n % 251) as u8).collect();
         let mut output = Output::default();
         output.bytes().extend_from_slice(b"before");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn drained(output: &mut Output) -> Vec<u8> {
-        let mut socket = Narrow::default();
+        let mut socket = SlowStream::default();
         let (expected, mut total) = (output.len(), 0);
         loop {
             let (done, sent) = output.send(&mut socket).expect("sent");

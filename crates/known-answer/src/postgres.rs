@@ -1,5 +1,6 @@
 //! The server side of PostgreSQL's protocol: the start of a connection, messages, statements and
-//! the programmed rows. It is written from the documentation and shares no code with the drivers.
+//! the programmed rows. This file is written from the documentation and shares no code with the
+//! drivers.
 //!
 //! Source: section "Message Formats" in the chapter "Frontend/Backend Protocol" of PostgreSQL's
 //! documentation.
@@ -33,8 +34,8 @@ pub(crate) struct PostgresSession {
     turned_away: bool,
     logged_in: bool,
     transaction: u8,
-    /// Whether messages are skipped. After an error this is so until the client ends the exchange
-    /// with Sync.
+    /// Whether messages are skipped. The server skips messages after an error, until the client
+    /// ends the exchange with Sync.
     skipping: bool,
     statements: HashMap<Vec<u8>, Statement>,
     portals: HashMap<Vec<u8>, StatementKind>,
@@ -177,8 +178,8 @@ impl PostgresSession {
                 put_bare(output.bytes(), b'3');
                 Some(ParsedInput::Done(length, RequestKind::Close))
             }
-            // Flush needs no work, because output is sent anyway. The others are late parts of a
-            // COPY, and passwords that no one requested.
+            // Flush needs no work, because output is sent anyway. The other messages are late parts
+            // of a COPY, and passwords that the server did not request.
             b'H' | b'd' | b'c' | b'f' | b'p' => part,
             _ => None,
         }
@@ -214,7 +215,8 @@ impl PostgresSession {
                 return Some(self.unknown("26000", "prepared statement", name, length, output));
             };
             put(output.bytes(), b't', |out| {
-                // There are at most as many as a message with 64 MiB and 16-bit numbers can name.
+                // The number of types fits into 16 bits, because the client's own count and
+                // parameter numbers have 16 bits.
                 out.extend_from_slice(&(statement.types.len() as u16).to_be_bytes());
                 statement.types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
             });
@@ -232,7 +234,7 @@ impl PostgresSession {
         Some(ParsedInput::Done(length, RequestKind::Part))
     }
 
-    /// Reports that something named in a request does not exist.
+    /// Reports that a statement or portal in a request does not exist.
     fn unknown(
         &mut self,
         state: &str,
@@ -389,7 +391,7 @@ const GSS: u32 = 80_877_104;
 /// The major number of protocol version 3.0.
 const MAJOR: u32 = 3;
 
-/// Longest first message that PostgreSQL accepts (`MAX_STARTUP_PACKET_LENGTH`).
+/// Longest first message in bytes that PostgreSQL accepts (`MAX_STARTUP_PACKET_LENGTH`).
 const LONGEST_FIRST_MESSAGE: usize = 10_000;
 
 /// The parameters that are reported to clients, because clients depend on them or print them.
@@ -409,11 +411,12 @@ const PARAMETERS: &[(&str, &str)] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum First {
     More,
-    /// It requests encryption. The answer is `N`, because this server has none.
+    /// It requests encryption. The answer is `N`, because this server does not support encryption.
     Encryption(usize),
     Login {
         length: usize,
-        /// Whether the client wants a later minor version than 3.0 and must be told the one in use.
+        /// Whether the client requests a later minor version than 3.0, so that the server must
+        /// report its own.
         newer: bool,
     },
     /// It requests a cancellation, or cannot be understood.
@@ -438,7 +441,7 @@ fn first(input: &[u8]) -> First {
     }
 }
 
-/// Appends the message that says that the minor version is 0 and that no option is known.
+/// Appends the message that reports the minor version 0 and no unknown options.
 fn put_negotiation(out: &mut Vec<u8>) {
     put(out, b'v', |body| body.extend_from_slice(&[0, 3, 0, 0, 0, 0, 0, 0]));
 }
@@ -504,7 +507,7 @@ fn put_error(out: &mut Vec<u8>, severity: &str, state: &str, message: &str) {
     });
 }
 
-/// The text up to the next NUL, and what follows.
+/// The text up to the next NUL, and the bytes after the NUL.
 fn until_nul(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = text.iter().position(|byte| *byte == 0)?;
     Some((&text[..end], &text[end + 1..]))

@@ -22,9 +22,9 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Kinds of the messages in the answer to `input`, with the state after each `Z`. Messages are also
-/// fed in pieces.
-fn said(session: &mut PostgresSession, input: &[u8]) -> String {
+/// Kinds of the messages in the answer to `input`, with the state after each `Z`. Before each
+/// message, the session gets each incomplete beginning of it and must wait for more.
+fn answer_to(session: &mut PostgresSession, input: &[u8]) -> String {
     let (answers, mut output) = (PostgresAnswers::new(1, 1, 2), Output::default());
     let mut rest = input;
     while !rest.is_empty() {
@@ -73,28 +73,28 @@ fn execute(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn texts_are_answered_and_the_transaction_is_followed() {
+fn query_texts_are_answered_and_the_transaction_state_is_reported() {
     let mut session = logged_in();
-    assert_eq!(said(&mut session, &query("SELECT 1")), "TDCZI");
-    assert_eq!(said(&mut session, &query("BEGIN")), "CZT");
-    assert_eq!(said(&mut session, &query("SELECT 1")), "TDCZT");
-    assert_eq!(said(&mut session, &query("UPDATE t SET a = 1")), "CZT");
-    assert_eq!(said(&mut session, &query("COMMIT")), "CZI");
-    assert_eq!(said(&mut session, &query("")), "IZI");
+    assert_eq!(answer_to(&mut session, &query("SELECT 1")), "TDCZI");
+    assert_eq!(answer_to(&mut session, &query("BEGIN")), "CZT");
+    assert_eq!(answer_to(&mut session, &query("SELECT 1")), "TDCZT");
+    assert_eq!(answer_to(&mut session, &query("UPDATE t SET a = 1")), "CZT");
+    assert_eq!(answer_to(&mut session, &query("COMMIT")), "CZI");
+    assert_eq!(answer_to(&mut session, &query("")), "IZI");
 }
 
 #[test]
 fn a_prepared_statement_is_described_executed_and_closed() {
     let mut session = logged_in();
     let describe = [parse("s", "SELECT c FROM t WHERE id = $1"), message(b'D', b"Ss\0"), message(b'S', b"")];
-    assert_eq!(said(&mut session, &describe.concat()), "1tTZI");
-    assert_eq!(said(&mut session, &execute("s")), "2DCZI");
-    assert_eq!(said(&mut session, &[execute("s"), execute("s")].concat()), "2DCZI2DCZI", "pipelined");
+    assert_eq!(answer_to(&mut session, &describe.concat()), "1tTZI");
+    assert_eq!(answer_to(&mut session, &execute("s")), "2DCZI");
+    assert_eq!(answer_to(&mut session, &[execute("s"), execute("s")].concat()), "2DCZI2DCZI", "pipelined");
     let close = [message(b'C', b"Ss\0"), message(b'S', b"")].concat();
-    assert_eq!(said(&mut session, &close), "3ZI");
-    assert_eq!(said(&mut session, &execute("s")), "EZI", "closed statements cannot be bound");
+    assert_eq!(answer_to(&mut session, &close), "3ZI");
+    assert_eq!(answer_to(&mut session, &execute("s")), "EZI", "closed statements cannot be bound");
     let change = [parse("", "DELETE FROM t"), message(b'D', b"S\0"), execute("")].concat();
-    assert_eq!(said(&mut session, &change), "1tn2CZI");
+    assert_eq!(answer_to(&mut session, &change), "1tn2CZI");
 }
 
 #[test]
@@ -109,23 +109,23 @@ fn parameters_have_the_types_that_the_client_gives_or_are_text() {
 }
 
 #[test]
-fn after_an_error_everything_is_passed_over_to_the_end_of_the_exchange() {
+fn after_an_error_messages_are_skipped_until_the_end_of_the_exchange() {
     let mut session = logged_in();
-    said(&mut session, &parse("s", "SELECT 1"));
-    assert_eq!(said(&mut session, &query("BEGIN")), "CZT");
+    answer_to(&mut session, &parse("s", "SELECT 1"));
+    assert_eq!(answer_to(&mut session, &query("BEGIN")), "CZT");
     let (answers, mut output) = (PostgresAnswers::new(1, 1, 2), Output::default());
     let work = StatementRequest { kind: StatementKind::Rows, prepared: true };
     session.refuse(work, "40P01", &mut output);
     session.next(&message(b'B', b"\0s\0"), &answers, &mut output);
     session.next(&message(b'S', b""), &answers, &mut output);
     assert_eq!(kinds(output.bytes()), "EZE");
-    assert_eq!(said(&mut session, &execute("s")), "2EZE", "the transaction is aborted");
-    assert_eq!(said(&mut session, &query("SELECT 1")), "EZE");
-    assert_eq!(said(&mut session, &query("ROLLBACK")), "CZI");
+    assert_eq!(answer_to(&mut session, &execute("s")), "2EZE", "the transaction is aborted");
+    assert_eq!(answer_to(&mut session, &query("SELECT 1")), "EZE");
+    assert_eq!(answer_to(&mut session, &query("ROLLBACK")), "CZI");
 }
 
 #[test]
-fn what_cannot_be_understood_ends_the_connection() {
+fn a_malformed_message_ends_the_connection() {
     let (answers, mut output) = (PostgresAnswers::new(1, 1, 2), Output::default());
     for bytes in [b"Q\0\0\0\x03".as_slice(), b"Q\x7f\xff\xff\xff", b"B\0\0\0\x05x", b"@\0\0\0\x04"] {
         let mut session = logged_in();
@@ -134,7 +134,7 @@ fn what_cannot_be_understood_ends_the_connection() {
 }
 
 #[test]
-fn too_many_connections_are_turned_away_when_they_log_in() {
+fn connections_above_the_limit_are_refused_when_they_log_in() {
     let (answers, mut output) = (PostgresAnswers::new(1, 1, 2), Output::default());
     let mut session = PostgresSession::new(0, true);
     let startup = b"\0\0\0\x11\0\x03\0\0user\0me\0\0";
@@ -143,7 +143,7 @@ fn too_many_connections_are_turned_away_when_they_log_in() {
 }
 
 #[test]
-fn rows_have_the_bytes_of_the_documentation() {
+fn rows_have_the_bytes_in_the_documentation() {
     let answers = PostgresAnswers::new(1, 1, 2);
     let description = b"T\0\0\0\x1b\0\x01c1\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0".as_slice();
     let rows = b"D\0\0\0\x0c\0\x01\0\0\0\x0212C\0\0\0\x0dSELECT 1\0".as_slice();
@@ -173,7 +173,7 @@ fn first_messages_are_distinguished_however_they_are_cut() {
 }
 
 #[test]
-fn messages_have_the_bytes_of_the_documentation() {
+fn messages_have_the_bytes_in_the_documentation() {
     let mut out = Vec::new();
     put_complete(&mut out, b"SELECT 1");
     put_ready(&mut out, b'T');

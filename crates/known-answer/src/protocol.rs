@@ -62,7 +62,7 @@ impl Answers {
 pub(crate) enum Session {
     Mysql(mysql::MysqlSession, Arc<mysql::MysqlAnswers>),
     Postgres(Box<postgres::PostgresSession>, Arc<postgres::PostgresAnswers>),
-    /// There are too many connections. The client has got the error.
+    /// There are too many connections. The client has received the error.
     TurnedAway,
 }
 
@@ -128,18 +128,18 @@ impl Session {
     }
 }
 
-/// What a client's next bytes mean.
+/// The meaning of a client's next bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParsedInput {
     /// The bytes end inside a message.
     More,
-    /// This many bytes are finished, and the output has the answer if there is one.
+    /// This many bytes are parsed, and the output has the answer if there is one.
     Done(usize, RequestKind),
-    /// This many bytes are finished, and a statement waits for its answer.
+    /// This many bytes are parsed, and a statement waits for its answer.
     Statement(usize, StatementRequest),
-    /// This many bytes are finished, and a login waits for its answer.
+    /// This many bytes are parsed, and a login waits for its answer.
     Login(usize),
-    /// The client leaves, or cannot be understood. What is in the output is still sent.
+    /// The client ends the connection or sends a malformed message. The output is still sent.
     Close,
 }
 

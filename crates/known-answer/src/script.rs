@@ -1,10 +1,11 @@
-//! The script says what the server does. Pure functions compute what each connection and statement
-//! should get.
+//! The script that programs the server. Pure functions compute the delay and the fault of each
+//! connection's statements.
 //!
 //! A random draw is a pure function of its address (seed, connection, request, purpose), so what a
 //! run should show can be computed without observing the run. The mixing function is SplitMix64's
 //! (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014), applied
-//! once for each part of the address. It is written out here, so that no dependency can change it.
+//! once for each part of the address. This file contains the function, so that no change of a
+//! dependency can change it.
 
 use std::time::Duration;
 
@@ -16,17 +17,17 @@ use crate::{Distribution, Error, Freeze, Half, Protocol, Refusal, StatementFault
 /// Size limit for an answer in bytes, with all rows and columns in a result.
 const LARGEST_ANSWER: u64 = 1 << 30;
 
-/// What a known-answer server does. By default it answers at once with one row that has one column
-/// of ten bytes.
+/// The script of a known-answer server. By default the server answers at once with one row that has
+/// one column of ten bytes.
 ///
 /// Service is serial on each connection. An answer's delay begins when the request is read, or when
-/// the previous answer has been sent. A statement should take `burn + delay`, plus the freezes that
-/// hit it. Statements are queries and executions. Everything else (login, prepare, ping) is
-/// answered at once, but not during a freeze.
+/// the previous answer has been sent. A statement should take `burn + delay`, plus the freezes
+/// during that time. Statements are queries and executions. Everything else (login, prepare, ping)
+/// is answered at once, but not during a freeze.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// Rows in the answer to each statement that asks for rows.
+    /// Rows in the answer to each statement that returns rows.
     pub rows: u32,
     /// Columns in each row, at least 1.
     pub columns: u16,
@@ -37,12 +38,12 @@ pub struct Script {
     #[serde(serialize_with = "show", deserialize_with = "read")]
     pub burn: Duration,
     /// Whether delay, burn and faults apply only to executions of prepared statements, and only
-    /// these are counted for them. Text is then answered at once, so that a client's own queries do
-    /// not trigger what is programmed.
+    /// these are counted for them. Query text is then answered at once, so that a client's own
+    /// queries do not trigger delays and faults.
     pub prepared_only: bool,
     pub freeze: Option<Freeze>,
     pub error: Option<Refusal>,
-    /// The connection is closed instead of answering every nth statement. Statements are counted
+    /// On every nth statement, the connection is closed instead of answered. Statements are counted
     /// per connection.
     pub disconnect_every: Option<u64>,
     pub half: Option<Half>,
@@ -104,7 +105,7 @@ impl Script {
         }
     }
 
-    /// Checks for values that `protocol` cannot have.
+    /// Checks for values that `protocol` does not support.
     pub(crate) fn check(&self, protocol: Protocol) -> Result<(), Error> {
         let complain = |what: String, advice| Err(Error::Script { what, advice });
         if self.columns == 0 || self.columns > protocol.most_columns() {
@@ -159,7 +160,7 @@ serialized_as_text!(Distribution, Freeze, Refusal, Half);
 /// The increment in SplitMix64's published definition.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a draw decides. Draws for different purposes are independent.
+/// The purpose of a draw. Draws for different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Delay = 1,
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_is_a_pure_function() {
+    fn delays_and_faults_are_pure_functions() {
         let script = Script { delay: "exponential 200us".parse().expect("a delay"), ..Script::default() };
         assert_eq!(script.delay_of(3, 7), script.delay_of(3, 7));
         assert_ne!(script.delay_of(3, 7), script.delay_of(3, 8));
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disconnect_wins_over_a_half_answer_and_that_over_an_error() {
+    fn a_disconnect_takes_precedence_over_a_half_answer_and_that_over_an_error() {
         let script = Script {
             error: Some("1213 every 2".parse().expect("an error")),
             half: Some("every 4".parse().expect("half answers")),

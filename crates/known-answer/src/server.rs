@@ -49,7 +49,8 @@ impl Threads {
 pub struct Server;
 
 impl Server {
-    /// Listens and serves in its own threads, until the handle is stopped or dropped.
+    /// Starts a server that listens and serves in its own threads until the handle is stopped or
+    /// dropped.
     pub fn start(
         listen: Listen,
         protocol: Protocol,
@@ -65,7 +66,7 @@ impl Server {
         let answers = Answers::new(protocol, &script);
         let (listener, address) = Listener::bind(&listen, protocol)?;
         let shared = Arc::new(Shared::new(script, answers, mailboxes));
-        // From here on, dropping the handle cleans up.
+        // From this point on, dropping the handle cleans up.
         let socket = match &address {
             Listen::Unix(path) => Some(path.clone()),
             Listen::Tcp(_) => None,
@@ -78,7 +79,8 @@ impl Server {
             let thread = std::thread::Builder::new()
                 .name(format!("answer-{index}"))
                 .spawn(move || {
-                    // An earlier check has shown that these CPUs may be used.
+                    // The earlier check has shown that this process may use these CPUs, so an error
+                    // is ignored.
                     let _ = pin(&cpus);
                     worker.run();
                 })
@@ -100,8 +102,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The exact address on which it listens, with the port that the kernel has chosen, or with the
-    /// socket's name in a folder.
+    /// The exact address on which the server listens, with the port that the kernel has chosen, or
+    /// with the socket's file name if the given path was a folder.
     pub fn address(&self) -> &Listen {
         &self.address
     }
@@ -132,7 +134,7 @@ impl Handle {
             let _ = thread.join();
         }
         if let Some(path) = self.socket.take() {
-            // Someone may have removed the file already.
+            // The file may have been removed already.
             let _ = std::fs::remove_file(path);
         }
     }

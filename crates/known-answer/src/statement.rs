@@ -1,4 +1,4 @@
-//! Finds out from a statement's first words what it asks for, and counts its parameters.
+//! Determines a statement's kind from its first words, and counts its parameters.
 
 /// Bytes of a command tag that are kept. PostgreSQL's longest tag is `CREATE MATERIALIZED VIEW`.
 const LONGEST_TAG: usize = 32;
@@ -7,13 +7,13 @@ const LONGEST_TAG: usize = 32;
 const ROWS: &[&[u8]] =
     &[b"SELECT", b"SHOW", b"WITH", b"VALUES", b"TABLE", b"EXPLAIN", b"DESCRIBE", b"DESC", b"FETCH", b"CHECK"];
 
-/// Statements whose PostgreSQL tag has their second word too.
+/// Statements whose second word is also in PostgreSQL's tag.
 const TWO_WORDS: &[&[u8]] = &[b"CREATE", b"DROP", b"ALTER", b"LOCK", b"DECLARE"];
 
-/// What a statement asks for.
+/// The kind of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StatementKind {
-    /// It asks for the programmed rows.
+    /// It returns the programmed rows.
     Rows,
     /// It affects one row.
     Change(Change),
@@ -26,7 +26,7 @@ pub(crate) enum StatementKind {
     Empty,
 }
 
-/// How one row is affected.
+/// The change to one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Insert,
@@ -60,7 +60,7 @@ impl Tag {
     }
 }
 
-/// What the first statement in `sql` asks for.
+/// The kind of the first statement in `sql`.
 pub(crate) fn statement_kind(sql: &[u8]) -> StatementKind {
     let start = after_blanks(sql);
     let (word, rest) = split_word(start);
@@ -103,8 +103,8 @@ fn after<'a>(text: &'a [u8], end: &[u8]) -> &'a [u8] {
 
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
-    // A text that begins with another character than a letter is not empty, so that character is
-    // its word.
+    // If the text begins with a character that is not a letter, that character is the word, so that
+    // the text does not count as empty.
     text.split_at(if end == 0 { text.len().min(1) } else { end })
 }
 

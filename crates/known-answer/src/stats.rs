@@ -1,4 +1,4 @@
-//! What a server really did: counts, and each statement's programmed and actual time.
+//! Statistics of a server: counts, and the programmed and actual times of statements.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const QUANTILES: &[(&str, f64)] = &[
     ("p99_99_us", 0.9999),
 ];
 
-/// What a server did since it started.
+/// A server's statistics since its start.
 #[derive(Debug, Clone, Serialize, Default)]
 pub struct Stats {
     pub connections: Connections,
@@ -29,8 +29,8 @@ pub struct Stats {
     pub faults: Faults,
     pub received_bytes: u64,
     pub sent_bytes: u64,
-    /// CPU time that was burnt because the script says so, by the threads' own CPU clocks. JSON has
-    /// it in seconds.
+    /// CPU time that the script made the server burn, measured by the threads' own CPU clocks. In
+    /// JSON it is in seconds.
     #[serde(rename = "burnt_seconds", serialize_with = "seconds")]
     pub burnt: Duration,
     /// The time that each answered statement should take: burn and delay, without freezes.
@@ -40,7 +40,7 @@ pub struct Stats {
     /// that were answered by closing the connection, are not included.
     pub actual: AnswerTimes,
     /// How much longer each statement took than programmed, because of freezes, its thread's other
-    /// work, and the kernel. It shows how exact the server is.
+    /// work, and the kernel. The value shows how exact the server is.
     pub late: AnswerTimes,
 }
 

@@ -1,5 +1,5 @@
-//! A server's description of itself, the work that it has deferred (what it still has to write,
-//! purge, merge, compact or vacuum), and the forms in which servers answer queries.
+//! A server's description, its deferred work (writes, purge, merges, compactions and vacuum), and
+//! helpers that read the answers to server queries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::{LimitedSession, Product};
 use crate::foreign::Identity;
 use crate::{Capabilities, Class, Foreign, Result, Session};
 
-/// Texts by name, as a server reports them: counters, settings or their sources.
+/// Texts by name, as a server reports them, for counters, settings and the sources of settings.
 pub(crate) type Texts = BTreeMap<String, String>;
 
 /// A server's identity and settings.
@@ -32,7 +32,7 @@ pub struct Description {
     pub session: Texts,
     /// The sources of settings that are not defaults, by name, as far as the server reports them.
     pub sources: Texts,
-    /// The server, where it is none of the known products.
+    /// The server's identity, if the server is not one of the known products.
     pub foreign: Option<Foreign>,
 }
 
@@ -43,11 +43,12 @@ impl Description {
     }
 }
 
-/// What is missing in a server's counters when its sessions report theirs late.
+/// The part of the work that a server's counters may still miss, because its sessions report late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreported {
-    /// dbdyno's open sessions in the session's database, this one included. A session that is gone
-    /// has reported everything, because it does so before it leaves the list.
+    /// Number of dbdyno's open sessions in the session's database, including this session. A closed
+    /// session has reported everything, because a session reports before it leaves the server's
+    /// list of sessions.
     pub sessions: i64,
     /// How old the counters from [`crate::status`] may be.
     pub age: Duration,
@@ -95,8 +96,8 @@ fn number(text: &str) -> Option<i64> {
     text.parse().ok().or_else(fraction)
 }
 
-/// Lowest limit in bytes for dirty pages and for the log. Any idle server has this much, and a
-/// share of a small pool or log would be less.
+/// Lowest limit in bytes for dirty pages and for the log. Even an idle server has this much, and a
+/// share of a small pool or log would be lower.
 const MIN_BOUND_BYTES: f64 = 1_048_576.0;
 /// Lowest limit for the number of dead rows or change buffer pages, for the same reason.
 pub(crate) const MIN_BOUND_COUNT: i64 = 1_000;
@@ -112,18 +113,18 @@ pub(crate) const MIN_BOUND_COUNT: i64 = 1_000;
 /// | `checkpoint_age_bytes` | InnoDB | redo that a restart would apply: log position minus last checkpoint |
 /// | `history_list_length` | InnoDB | transactions whose old rows are not yet purged |
 /// | `change_buffer_pages` | InnoDB | pages with index changes that are not yet merged |
-/// | `memtable_bytes` | MyRocks | rows that are in no file but the log |
+/// | `memtable_bytes` | MyRocks | rows that are only in memory and in the log |
 /// | `flushes_pending`, `compactions_pending`, `compactions_running` | MyRocks | work on its files |
-/// | `dead_rows` | PostgreSQL | deleted row versions that lie in the tables, as the server estimates |
+/// | `dead_rows` | PostgreSQL | deleted row versions in the tables, as estimated by the server |
 /// | `wal_since_checkpoint_bytes` | PostgreSQL | log that a restart would apply |
 /// | `vacuums_running`, `autovacuum_workers`, `checkpoints_running` | PostgreSQL | work in progress |
 /// | `wal_bytes` | SQLite | log pages that are not yet in the database file |
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeferredWork {
     pub levels: BTreeMap<String, i64>,
-    /// The totals that levels are shares of: `buffer_pool_bytes`, `redo_capacity_bytes`
-    /// (PostgreSQL: `max_wal_size`), `live_rows`, `autocheckpoint_bytes`. In addition,
-    /// `merges_by_itself` is 1 where the change buffer is merged in the background.
+    /// The totals for levels with a limit that is a share: `buffer_pool_bytes`,
+    /// `redo_capacity_bytes` (PostgreSQL: `max_wal_size`), `live_rows`, `autocheckpoint_bytes`. In
+    /// addition, `merges_by_itself` is 1 where the change buffer is merged in the background.
     pub capacities: BTreeMap<String, i64>,
 }
 
@@ -148,7 +149,7 @@ impl DeferredWork {
 }
 
 /// Reads the server's deferred work. The result is empty for another product's server with the same
-/// protocol, because its levels would mean something else.
+/// protocol, because the levels would have another meaning there.
 pub(crate) async fn owed<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,

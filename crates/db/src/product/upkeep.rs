@@ -1,10 +1,10 @@
-//! Brings a database to rest between the load and the first read-write step, as the insert
-//! benchmark does.
+//! Does the upkeep between the load and the first read-write step, as the insert benchmark does,
+//! and waits until the database is at rest.
 //!
 //! The original benchmark waits W = min(1200, 60 + loaded rows / 1,000,000) seconds, counted from
-//! the start of this work. The work runs inside W, and dbdyno sleeps only for the remainder. After
-//! work that takes longer there is no sleep. [`Rest::Quiet`] instead waits until the server's state
-//! is below limits. Each product defines its work in [`Product::upkeep`].
+//! the start of the upkeep. The upkeep's work is part of W, and dbdyno sleeps only for the
+//! remainder. If the work takes longer than W, dbdyno does not sleep. [`Rest::Quiet`] instead waits
+//! until the server's state is below limits. Each product defines its work in [`Product::upkeep`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::{Limited, LimitedSession, Product};
 use crate::product::{DeferredWork, owed};
 use crate::{Capabilities, Class, DbError, Result};
 
-/// What upkeep did, how long each part took, and what it changed.
+/// The report on an upkeep: its parts with their durations, and the settings that it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpkeepReport {
     /// Named parts with their durations, in order. `wait` is the sleep for the remainder, and
@@ -28,9 +28,9 @@ pub struct UpkeepReport {
     /// Settings that were changed and restored: `innodb_max_dirty_pages_pct: 90.000000, for this
     /// work 1`.
     pub settings: Vec<String>,
-    /// What was skipped, and why.
+    /// The parts that were skipped, and why.
     pub notes: Vec<String>,
-    /// How the server came to rest; `None` after a fixed wait.
+    /// How the server came to rest. It is `None` after a fixed wait.
     pub settling: Option<Settling>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct UpkeepWork<'a, P: Product> {
     pub(crate) report: UpkeepReport,
     start: Instant,
     rest: Rest,
-    /// The levels when the work began. They are read only if the rest waits for a quiet server.
+    /// The levels when the work began. They are read only for [`Rest::Quiet`].
     before: BTreeMap<String, i64>,
     /// Whether dbdyno started the server and may change its settings.
     pub(crate) owned: bool,
@@ -76,7 +76,7 @@ impl<P: Product> UpkeepWork<'_, P> {
         self.report.parts.push((part.to_owned(), since.elapsed()));
     }
 
-    /// Notes once what was skipped, and why.
+    /// Adds a note about a skipped part and the reason, unless the report already has that note.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.report.notes.contains(&note) {
@@ -95,8 +95,8 @@ impl<P: Product> UpkeepWork<'_, P> {
 const PERIOD: Duration = Duration::from_secs(1);
 /// Time without an answer after which a server counts as dead.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// Number of checks in a row in which every limit must hold. A queue that is empty for a moment is
-/// not rest.
+/// Number of consecutive checks in which every level must be within its limit. A server whose
+/// queues are empty only for a moment is not at rest.
 const CALM_SAMPLES: u32 = 2;
 /// Highest number of requests in flight at which a device counts as idle.
 const DEVICE_REQUESTS_MAX: i64 = 4;
@@ -106,10 +106,10 @@ const DEVICE_QUEUE: &str = "device_requests_in_flight";
 /// Level for the bytes that the device has written since the previous check, one [`PERIOD`] ago.
 const DEVICE_WRITES: &str = "device_written_bytes";
 
-/// How long the cleanup lasts.
+/// How long the upkeep lasts.
 #[derive(Debug, Clone)]
 pub enum Rest {
-    /// It lasts for this time, counted from the start of the cleanup, as in the original benchmark.
+    /// It lasts for this time, counted from the start of the work, as in the original benchmark.
     Wait(Duration),
     /// It lasts until the server is quiet.
     Quiet(Quiet),
@@ -173,10 +173,11 @@ impl fmt::Debug for DeviceGauge {
     }
 }
 
-/// How a server came to rest, or did not.
+/// Whether a server came to rest, and the samples until then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settling {
-    /// Whether every limit held in the end. It is `false` when the cap was reached first.
+    /// Whether every level was within its limit at the end. It is `false` when the cap was reached
+    /// first.
     pub is_quiet: bool,
     /// Time from the end of the active work.
     pub took: Duration,
@@ -188,7 +189,7 @@ pub struct Settling {
     /// One sample per second, with its time since the end of the active work. The last one is the
     /// final state.
     pub samples: Vec<(Duration, BTreeMap<String, i64>)>,
-    /// Levels above their limits in the end.
+    /// Levels above their limits at the end.
     pub missed: Vec<String>,
 }
 
@@ -222,7 +223,7 @@ impl<P: Product> UpkeepWork<'_, P> {
     }
 }
 
-/// Reads the levels before the work begins, if the rest waits for a quiet server.
+/// Reads the levels before the work begins. The result is empty unless `rest` is [`Rest::Quiet`].
 async fn state_before<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
@@ -230,7 +231,7 @@ async fn state_before<P: Product>(
 ) -> Result<BTreeMap<String, i64>> {
     match rest {
         Rest::Wait(_) => Ok(BTreeMap::new()),
-        Rest::Quiet(_) => Ok(look::<P>(session, capabilities).await?.levels),
+        Rest::Quiet(_) => Ok(read_deferred_work::<P>(session, capabilities).await?.levels),
     }
 }
 
@@ -247,10 +248,10 @@ async fn settle_down<P: Product>(
     let mut device = DeviceWatch { gauge: quiet.device.as_ref(), last_bytes: None };
     let mut calm = 0;
     loop {
-        let owed = look::<P>(session, capabilities).await?;
+        let owed = read_deferred_work::<P>(session, capabilities).await?;
         settling.bounds = bounds::<P>(&owed, &quiet.bounds, quiet.device.is_some());
-        // dbdyno does not ask a server that others run to write, so levels that only a request
-        // lowers have no limit there.
+        // dbdyno does not make a server that others run flush its pages, so levels that only such a
+        // flush lowers have no limit there.
         settling.bounds.retain(|level, _| owned || !P::WRITTEN_WHEN_ASKED.contains(&level.as_str()));
         let mut levels = owed.levels;
         device.read(&mut levels);
@@ -259,7 +260,8 @@ async fn settle_down<P: Product>(
         settling.samples.push((settling.took, levels));
         calm = if settling.missed.is_empty() { calm + 1 } else { 0 };
         settling.is_quiet = calm >= CALM_SAMPLES;
-        // The first check of the device has no earlier count to compare with, so it proves nothing.
+        // The first check of the device has no earlier count to compare with, so a quiet first
+        // check proves nothing.
         settling.is_quiet &= settling.samples.len() > CALM_SAMPLES as usize || quiet.device.is_none();
         if settling.is_quiet || settling.took >= quiet.cap {
             return Ok(settling);
@@ -269,7 +271,7 @@ async fn settle_down<P: Product>(
 }
 
 /// Reads the deferred work, with a time limit.
-async fn look<P: Product>(
+async fn read_deferred_work<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
 ) -> Result<DeferredWork> {
@@ -304,7 +306,7 @@ fn missed(levels: &BTreeMap<String, i64>, bounds: &BTreeMap<String, i64>) -> Vec
     levels.iter().filter(|level| above(*level)).map(|(name, _)| name.clone()).collect()
 }
 
-/// Observes what the device does between two checks.
+/// Observes the device between two checks.
 struct DeviceWatch<'a> {
     gauge: Option<&'a DeviceGauge>,
     last_bytes: Option<i64>,

@@ -1,6 +1,6 @@
-//! Logins on servers that others run, and dbdyno's ownership of databases there. No secret is in
-//! any argument: passwords come from the environment or from option files. A marker table tells
-//! which databases belong to dbdyno, and dbdyno refuses to use any other.
+//! Logins on servers that others run, and dbdyno's ownership of databases there. No argument
+//! contains a secret: passwords come from the environment or from option files. A marker table
+//! identifies the databases that belong to dbdyno, and dbdyno refuses to use any other database.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,8 +12,7 @@ use dbdyno_products::ServerAddress;
 use crate::server::Error;
 use crate::{DbError, Family, LoginOptions, Secret};
 
-/// Returns the login that an address asks for. Its password is empty, and [`credentials`] fills it
-/// in.
+/// Returns the login for an address. Its password is empty, and [`credentials`] fills it in.
 pub fn login_at(address: &ServerAddress) -> (Family, LoginOptions) {
     let options = LoginOptions::new(address.address.clone(), address.user.clone());
     (Family::of(address.family), options.with_database(address.database.clone()))
@@ -32,9 +31,9 @@ pub fn tls_settings(
     }
 }
 
-/// Completes `options` with a password from the environment variable `password_env`, or with what
-/// the family reads from `option_file`. A user in the address and a password in the environment
-/// take precedence. The result also has warnings for the user.
+/// Completes `options` with a password from the environment variable `password_env`, or with the
+/// user and password that the family reads from `option_file`. A user in the address and a password
+/// in the environment take precedence. The result also has warnings for the user.
 pub fn credentials(
     family: Family,
     options: LoginOptions,
@@ -98,7 +97,7 @@ pub enum Ownership {
     Created,
     /// The database had the marker table already.
     Ours,
-    /// The database is the only one on its server. It held no table, so dbdyno marked it.
+    /// The database is the only one on its server. It had no tables, so dbdyno marked it.
     Only,
 }
 
@@ -110,8 +109,7 @@ pub(crate) fn check_not_system(name: &str, system: &[&str]) -> Result<(), Error>
     }
 }
 
-/// Returns the error for a statement that failed on `database`. `what` says what it was meant to
-/// do.
+/// Returns the error for a statement that failed on `database`. `what` is the statement's purpose.
 pub(crate) fn refused(what: &str, database: &str, source: DbError) -> Error {
     Error::Database { what: format!("{what} {database}"), source }
 }

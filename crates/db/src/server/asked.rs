@@ -1,5 +1,5 @@
-//! Runs other programs to their end and returns what they print. It trusts no program: one that
-//! prints for ever cannot fill the memory, and one that never ends is killed.
+//! Runs other programs to their end and returns their output. No program is trusted: a program that
+//! prints for ever cannot fill the memory, and a program that never ends is killed.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -21,10 +21,10 @@ const ANSWER_BYTES: usize = 64 << 10;
 
 /// Interval between two checks whether the program has ended or should be stopped.
 const POLL: Duration = Duration::from_millis(5);
-/// Time that a program gets to end by itself after it was asked to stop.
+/// Time that a program has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time for reading what is left in the pipes after a program has ended. Only a process that has
-/// left its group can still hold them.
+/// left the program's process group can still have them open.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// The time and output that a program may use.
@@ -36,7 +36,7 @@ pub struct ProgramLimits<'a> {
     pub cancel: &'a AtomicBool,
 }
 
-/// Why a program gave no answer.
+/// Why a program's output is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
     #[error("{0}")]
@@ -47,8 +47,8 @@ pub enum Unanswered {
     Cancelled,
 }
 
-/// Returns what a program prints that only answers a query. It must end within [`ANSWER_LIMIT`],
-/// and up to [`ANSWER_BYTES`] of each output are kept.
+/// Returns the output of a program that only answers a query. The program must end within
+/// [`ANSWER_LIMIT`], and up to [`ANSWER_BYTES`] of each output are kept.
 pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
     let bounds = ProgramLimits {
         limit: Some(ANSWER_LIMIT),
@@ -59,7 +59,8 @@ pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
 }
 
 /// Runs `command` to its end within `bounds`, with empty input. The command gets its own process
-/// group. The group's processes end with the command, with dbdyno, or at the time limit.
+/// group. All processes in the group are killed when the command ends, when dbdyno ends, or at the
+/// time limit.
 pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Output, Unanswered> {
     let mut process_group = Some(ProcessGroup::start()?);
     let group = process_group.as_ref().map_or(0, ProcessGroup::group);
@@ -68,9 +69,9 @@ pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Outpu
     let (stdout, stderr) =
         (Kept::of(child.stdout.take(), bounds.kept_bytes), Kept::of(child.stderr.take(), bounds.kept_bytes));
     let ended = wait(&mut child, group, bounds);
-    // The group must end here, because processes left in it may hold the pipes open. This also
-    // kills the program if it still runs. It is a child of this process, which must then wait for
-    // it.
+    // The group is killed before the pipes are read, because processes left in it may have the
+    // pipes open. This also kills the program if it still runs. The program is a child of this
+    // process, so this process must then reap it.
     process_group.take();
     let status = match ended {
         Ok(Some(status)) => status,
@@ -83,7 +84,7 @@ pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Outpu
     Ok(Output { status, stdout: stdout.take(deadline), stderr: stderr.take(deadline) })
 }
 
-/// Waits for the program's end. The result is `None` when it ended because it was asked to stop.
+/// Waits for the program's end. The result is `None` when dbdyno stopped the program.
 fn wait(
     child: &mut Child,
     group: i32,
@@ -116,7 +117,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(pipe: Option<impl Read + Send + 'static>, most_bytes: usize) -> Self {
+    fn of(pipe: Option<impl Read + Send + 'static>, max_bytes: usize) -> Self {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&bytes);
         let reader = thread::spawn(move || {
@@ -130,14 +131,14 @@ impl Kept {
                     Err(_) => return,
                 };
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = most_bytes - kept.len();
+                let room = max_bytes - kept.len();
                 kept.extend_from_slice(&chunk[..read.min(room)]);
             }
         });
         Self { bytes, reader }
     }
 
-    /// Returns what was read, once everything has been read or the deadline has passed.
+    /// Waits until everything has been read or the deadline has passed, and returns the bytes.
     fn take(self, deadline: Instant) -> Vec<u8> {
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));

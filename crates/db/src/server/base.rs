@@ -1,7 +1,7 @@
-//! Server builds and the servers folder that holds them. A build is a set of unpacked or installed
-//! programs of one product and version, and its [`Abilities`] say what its server can do. The
-//! functions of [`Family`] are what each database product must provide, so that dbdyno can start
-//! its servers or use their addresses.
+//! Server builds, and the servers folder that contains them. A build is a set of unpacked or
+//! installed programs of one product and version, and its [`Abilities`] say what its server can do.
+//! Each database product must provide the functions of [`Family`], so that dbdyno can start its
+//! servers or use their addresses.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub struct Base {
 }
 
 impl Base {
-    /// Looks into `path` and asks the server program there for its version.
+    /// Finds the server program in `path` and reads its version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         if let Ok(absolute) = path.canonicalize() {
@@ -62,7 +62,7 @@ impl Base {
         Err(Error::NoServer { path: path.to_path_buf(), looked_for: looked_for.join(", ") })
     }
 
-    /// Whether `path` holds a server. Nothing is run.
+    /// Whether `path` contains a server. This runs no program.
     pub fn is_in(path: &Path) -> bool {
         Self::program_in(path).is_some()
     }
@@ -78,12 +78,12 @@ impl Base {
     }
 }
 
-/// What a product uses to find out what a running server can do.
+/// The sources from which a product reads a running server's abilities.
 pub struct ServerProbe<'a> {
     pub session: &'a mut AnySession,
     pub base: &'a Base,
     pub description: &'a Description,
-    /// What the server has logged so far.
+    /// The server's log so far.
     pub log: &'a str,
 }
 
@@ -105,8 +105,7 @@ pub struct Abilities {
     pub default_login: String,
     pub tls: TlsAbility,
     /// Asynchronous I/O methods, the active one first: `io_uring`, `libaio`, or PostgreSQL's
-    /// `io_method` values. The list is empty when there is none or when it is not in use on this
-    /// machine.
+    /// `io_method` values. The list is empty if the server has none or uses none on this machine.
     pub aio: Vec<String>,
     /// Whether PostgreSQL can compile queries (JIT).
     pub jit: bool,
@@ -127,7 +126,7 @@ pub enum ThreadPool {
     Plugin,
 }
 
-/// What the server needs for encrypted connections.
+/// The server's support for encrypted connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsAbility {
@@ -154,8 +153,8 @@ impl Family {
         Self::ALL.iter().copied().filter(|family| !family.facts().schemes.is_empty())
     }
 
-    /// The family with these facts. For [`FamilyFacts::UNKNOWN`] it is the null family, which
-    /// answers by itself.
+    /// The family with these facts. For [`FamilyFacts::UNKNOWN`] it is the null family, which needs
+    /// no server.
     pub fn of(facts: &FamilyFacts) -> Self {
         Self::with_servers().find(|family| std::ptr::eq(family.facts(), facts)).unwrap_or(Self::Null)
     }
@@ -174,8 +173,8 @@ impl Family {
         each_family!(self, P => P::FACTS)
     }
 
-    /// How sessions talk to their server, as a checked variant's `options` say. This reads the
-    /// files that the options name.
+    /// The connection settings in a checked variant's `options`. This reads the files that the
+    /// options name.
     pub fn connection_settings(self, options: &Map<String, Value>) -> Result<ConnectionSettings, String> {
         each_family!(self, P => P::connection_settings(options))
     }
@@ -199,7 +198,8 @@ impl Family {
 
     /// Makes sure that dbdyno may make and drop tables in `database`, on the server that `options`
     /// names. The database in `options` does not matter. This never drops the database. The caller
-    /// should not drop it either, but only the tables that its workload names.
+    /// should not drop the database either, and should drop only the tables that its workload
+    /// names.
     pub async fn take_ownership(self, options: &LoginOptions, database: &str) -> Result<Ownership, Error> {
         each_family!(self, P => P::take_ownership(options, database).await)
     }
@@ -216,7 +216,8 @@ impl Family {
         each_family!(self, P => P::open(path))
     }
 
-    /// The storage engines that a build has without plugins. `None` means that there is no choice.
+    /// The storage engines that a build has without plugins. `None` means that the product has no
+    /// choice of engines.
     pub fn built_in_engines(self, base: &Base) -> Option<&'static [&'static str]> {
         each_family!(self, P => P::built_in_engines(base))
     }
@@ -238,13 +239,13 @@ impl Family {
     }
 
     /// Does the same as [`Server::start`] in the caller's runtime directory, on fresh data or on
-    /// what an earlier start has left.
+    /// the data of an earlier start.
     pub fn start(self, runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
         each_family!(self, P => P::start(runtime_dir, spec, data))
     }
 
-    /// Opens the database in a folder, and makes it there if it should be fresh. Each connection
-    /// gets the settings.
+    /// Opens the database in a folder, and first makes a new one if it should be fresh. The
+    /// settings apply to each connection.
     pub fn open_file(
         self,
         folder: &Path,
@@ -279,7 +280,7 @@ impl Family {
         each_family!(self, P => P::client_arguments(socket, version))
     }
 
-    /// The folder or file that stands for `socket` in an address.
+    /// The folder or file by which an address names `socket`.
     pub fn socket_in_address(self, socket: &Path) -> &Path {
         each_family!(self, P => P::socket_in_address(socket))
     }
@@ -302,7 +303,7 @@ fn servers_dir_of(variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
     cache.join("dbdyno/servers")
 }
 
-/// Names of the folders in `servers_dir` that hold a server program, sorted. Nothing is run.
+/// Names of the folders in `servers_dir` that hold a server program, sorted. This runs no program.
 pub fn list(servers_dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(servers_dir) else { return Vec::new() };
     let mut names: Vec<String> = entries
@@ -336,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_without_a_server_is_refused_with_what_was_looked_for() {
+    fn the_error_for_a_folder_without_a_server_lists_the_expected_programs() {
         let folder = tempfile::tempdir().unwrap();
         let message = Base::open(folder.path()).unwrap_err().to_string();
         let message = message.replace(folder.path().to_str().unwrap(), "FOLDER");
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn dbdynos_variable_comes_before_the_cache_folder_and_that_before_home() {
+    fn the_variable_takes_precedence_over_the_cache_folder_and_home() {
         let all = |name: &str| Some(PathBuf::from(format!("/{name}")));
         assert_eq!(servers_dir_of(all), Path::new("/DBDYNO_SERVERS"));
         let no_own = |name: &str| all(name).filter(|_| name != "DBDYNO_SERVERS");

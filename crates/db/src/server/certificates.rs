@@ -20,8 +20,9 @@ const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
 /// One authority, and the certificates that it has signed for a server and for the client. Every
 /// product gets ECDSA keys on P-256, so that handshakes cost the same. The certificates are kept in
-/// memory. A server gets them as files in its runtime directory, and they are removed with it.
-/// Making them takes less than a millisecond. The authority's own key is dropped at once.
+/// memory. A server gets them as files in its runtime directory, which are removed with that
+/// directory. Making a set takes less than a millisecond. The authority's own key is dropped at
+/// once.
 #[derive(Debug, Clone)]
 pub struct Certificates {
     server: TlsPem,
@@ -48,20 +49,18 @@ impl Certificates {
         make(hosts, user).map_err(|error| Error::Certificates { why: error.to_string() })
     }
 
-    /// What the client needs: the authority to trust, and its own certificate for a server that
-    /// asks for one.
+    /// The client's part: the authority to trust, and its own certificate for a server that asks
+    /// for one.
     pub fn for_client(&self) -> TlsPem {
         self.client.clone()
     }
 
-    /// What the server needs: the authority to trust, its own certificate and that certificate's
-    /// key.
+    /// The server's part: the authority to trust, its own certificate and that certificate's key.
     pub fn for_server(&self) -> TlsPem {
         self.server.clone()
     }
 
-    /// Writes what the server needs into the new folder `folder`. Only the files' owner may read
-    /// them.
+    /// Writes the server's part into the new folder `folder`. Only the files' owner may read them.
     pub(crate) fn write(&self, folder: &Path) -> Result<CertificateFiles, Error> {
         let cannot = |path: &Path| Error::io("cannot write", path.to_path_buf());
         fs::create_dir_all(folder).map_err(cannot(folder))?;

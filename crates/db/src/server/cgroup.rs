@@ -1,9 +1,9 @@
 //! Control groups (cgroups), versions 1 and 2: they limit a server's memory, its page cache
 //! included.
 //!
-//! dbdyno makes a group where its own process may make one. In version 1 that is below its own
-//! group. In version 2 it is below a group further up, because there a group with processes cannot
-//! pass controllers down. The limits of the groups above still apply.
+//! In version 1, dbdyno makes a server's group below the group of its own process. In version 2, it
+//! makes the group below a group further up, because a group with processes cannot pass controllers
+//! down there. The limits of the groups above still apply.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ const PREFIX: &str = "dbdyno-";
 /// last process has ended.
 const EMPTYING_LIMIT: Duration = Duration::from_secs(10);
 
-/// A number of bytes that is larger than what the kernel charges to a group at once, which is one
-/// huge page and what it charges ahead.
+/// More bytes than the kernel charges to a group at once. The kernel charges at most one huge page
+/// and a reserve for later allocations.
 const CHARGE_BYTES: u64 = 4 << 20;
 
 /// Levels of nested groups in which dbdyno searches for groups that an earlier run left.
@@ -38,8 +38,8 @@ enum CgroupVersion {
     V2,
 }
 
-/// One server's control group. It is removed when dropped, so its processes must have ended by
-/// then.
+/// One server's control group. Dropping the value removes the group, so the group's processes must
+/// have ended by then.
 #[derive(Debug)]
 pub struct Cgroup {
     /// The group's folder, which holds the kernel's counters.
@@ -58,7 +58,7 @@ pub(crate) fn size_text(bytes: u64) -> String {
     format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A place where groups with a memory limit can be made.
+/// A group below which groups with a memory limit can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CgroupParent {
     version: CgroupVersion,
@@ -115,8 +115,8 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// Number of times the kernel has killed a process in the group because there was no memory
-    /// left to reclaim.
+    /// Number of times that the kernel has killed a process in the group because it could reclaim
+    /// no memory.
     pub fn kills(&self) -> u64 {
         let file = match self.version {
             CgroupVersion::V1 => "memory.oom_control",
@@ -127,9 +127,9 @@ impl Cgroup {
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// Words to put before a command, so that its process joins the group before it becomes the
-    /// command. The kernel charges memory to the group in which the process was when it first used
-    /// the memory, so a server must not start in another group.
+    /// Words to put before a command, so that the process joins the group before it executes the
+    /// command. The kernel charges memory to the group that the process belonged to at its first
+    /// use of the memory, so a server must not start in another group.
     pub fn entering(&self) -> Vec<String> {
         let members = self.folder.join("cgroup.procs").display().to_string();
         ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &members].map(str::to_owned).to_vec()
@@ -161,7 +161,8 @@ impl Drop for Cgroup {
 }
 
 impl CgroupParent {
-    /// Finds where this process can limit memory. The error says what is missing.
+    /// Finds the group below which this process can make groups with a memory limit. The error
+    /// names the missing requirement.
     fn find() -> Result<Self, String> {
         let read =
             |path: &str| fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"));
@@ -189,16 +190,19 @@ impl Mounted {
     /// The nearest group above this process's own that passes the memory controller to the groups
     /// below it.
     fn parent_v2(&self) -> Option<PathBuf> {
-        let hands_down = |folder: &&Path| {
+        let passes_memory_down = |folder: &&Path| {
             let controllers = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
             controllers.split_whitespace().any(|controller| controller == "memory")
         };
         let above = self.own.ancestors().skip(usize::from(self.own != self.mount));
-        above.take_while(|folder| folder.starts_with(&self.mount)).find(hands_down).map(Path::to_path_buf)
+        above
+            .take_while(|folder| folder.starts_with(&self.mount))
+            .find(passes_memory_down)
+            .map(Path::to_path_buf)
     }
 }
 
-/// Finds the hierarchy that may hold the memory controller in the text of the two files. See
+/// Finds, in the text of the two files, the hierarchy that may have the memory controller. See
 /// proc(5) and cgroups(7).
 fn mounted(mountinfo: &str, own: &str, version: CgroupVersion) -> Option<Mounted> {
     let is_ours = |(kind, options): (&str, &str)| match version {
@@ -301,8 +305,8 @@ mod tests {
         assert_eq!(found.parent_v2(), Some(mount.path().join("user.slice/user-0.slice")), "not the own one");
     }
 
-    /// This test replaces the kernel's files with files in an ordinary folder. It checks what is
-    /// written to them and what is read.
+    /// This test replaces the kernel's files with files in an ordinary folder. It checks the values
+    /// that are written to and read from these files.
     #[test]
     fn in_version_2_the_limits_on_memory_and_swap_and_the_kills_have_their_own_files() {
         let mount = tempfile::tempdir().unwrap();

@@ -24,28 +24,28 @@ pub(crate) const MARKER: &str = ".dbdyno-data";
 
 const MARKER_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
 
-/// Prefix for the marker's line that notes a server by its process number and start time. While
-/// there is no server yet, [`STARTING`] is the prefix, and the line notes the dbdyno that starts
+/// Prefix for the marker's line that notes a server by its process number and start time. Before
+/// the server has started, the prefix is [`STARTING`], and the line notes the dbdyno that starts
 /// the server.
 const SERVER: &str = "server ";
 const STARTING: &str = "starting ";
 
 /// Suffix that turns a data directory's name into the name of the folder for the server's temporary
-/// files. That folder lies next to the data, because a server would take a folder inside for a
-/// database.
+/// files. That folder is next to the data directory, because a server would treat a folder inside
+/// it as a database.
 const TEMPORARY: &str = ".tmp";
 
-/// Time limit for the end of a server whose dbdyno was killed. After that its data directory is
-/// refused.
-const LEAVING_LIMIT: Duration = Duration::from_secs(60);
+/// Time limit for the end of a server whose dbdyno was killed. If the server still runs after this
+/// time, its data directory is refused.
+const SERVER_END_LIMIT: Duration = Duration::from_secs(60);
 
-/// An open folder. Its path is not a link to a folder elsewhere. Even if something else takes the
-/// path meanwhile, all work is done inside the opened folder.
+/// An open folder. Its path is not a link to a folder elsewhere. All work is done inside the opened
+/// folder, even if another file has taken over the path meanwhile.
 struct Folder(File);
 
 impl Folder {
-    /// Opens the folder. It fails with [`Error::NotOurs`] for a link and for anything else that is
-    /// no folder.
+    /// Opens the folder. It fails with [`Error::NotOurs`] for a link and for any other path that is
+    /// not a folder.
     fn open(path: &Path) -> Result<Self, Error> {
         let flags = OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY;
         match File::options().read(true).custom_flags(flags.bits()).open(path) {
@@ -79,8 +79,8 @@ fn not_ours(path: &Path) -> Error {
     Error::NotOurs { path: path.to_path_buf(), marker: MARKER }
 }
 
-/// Makes `path` an empty directory with the marker. The directory may be new or empty already. One
-/// that has the marker is wiped.
+/// Makes `path` an empty directory with the marker. The directory may be new or empty already. A
+/// directory that has the marker is wiped.
 pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -92,7 +92,7 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         Ok(_) => {
             let folder = Folder::open(path)?;
             if folder.has_marker() {
-                wait_for_leaving_server(path, cancel)?;
+                wait_for_server_end(path, cancel)?;
                 wipe(path, &folder)?;
             } else if !folder.is_empty() {
                 return Err(not_ours(path));
@@ -114,15 +114,16 @@ pub fn remove_data(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Path for the temporary files of the server on `data_dir`.
+/// Path of the folder for temporary files that belongs to the server on `data_dir`.
 pub(crate) fn temporary_files(data_dir: &Path) -> PathBuf {
     let mut path = data_dir.as_os_str().to_owned();
     path.push(TEMPORARY);
     PathBuf::from(path)
 }
 
-/// Removes one folder that has the marker or is empty. A process leaves an empty one when it is
-/// killed before it makes the marker or after it has removed it. A missing folder is no error.
+/// Removes one folder that has the marker or is empty. A process leaves an empty folder when it is
+/// killed before it writes the marker or after it has removed the marker. A missing folder is no
+/// error.
 pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(());
@@ -135,7 +136,7 @@ pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     if !folder.has_marker() {
         return Err(not_ours(path));
     }
-    wait_for_leaving_server(path, &AtomicBool::new(false))?;
+    wait_for_server_end(path, &AtomicBool::new(false))?;
     wipe(path, &folder)?;
     // The marker is removed last, so that the rest of an interrupted removal is still recognised as
     // dbdyno's.
@@ -157,8 +158,8 @@ pub(crate) fn note_start(path: &Path) -> Result<(), Error> {
     note(path, &format!("{STARTING}{}", own_marker()))
 }
 
-/// Notes in the marker which process runs on the data directory, so that no one wipes it under a
-/// running server.
+/// Notes in the marker which process runs on the data directory, so that no other dbdyno wipes the
+/// directory while the server runs.
 pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
     note(path, &format!("{SERVER}{pid} {}", started(pid).unwrap_or_default()))
 }
@@ -174,17 +175,17 @@ fn note(path: &Path, line: &str) -> Result<(), Error> {
 pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
     let copied = copy_tree(from, data_dir, MARKER, cancel)?;
     let metadata = fs::metadata(from).map_err(Error::io("cannot look at", from))?;
-    keep_owner(data_dir, &metadata)?;
+    copy_owner_and_mode(data_dir, &metadata)?;
     sync(data_dir)?;
     Ok(copied)
 }
 
-/// Checks that dbdyno made the data directory `path`, and that nothing runs on it.
+/// Checks that dbdyno made the data directory `path`, and that no server runs on it.
 pub(crate) fn check_at_rest(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     if !Folder::open(path)?.has_marker() {
         return Err(not_ours(path));
     }
-    wait_for_leaving_server(path, cancel)
+    wait_for_server_end(path, cancel)
 }
 
 fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -193,7 +194,8 @@ fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
     entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(cannot())
 }
 
-/// Removes everything but the marker. The marker stays so that an interrupted wipe can be resumed.
+/// Removes everything except the marker. The marker stays, so that an interrupted wipe can be
+/// resumed.
 fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
     for entry in entries(&folder.inside())?.into_iter().filter(|entry| !entry.ends_with(MARKER)) {
         let is_folder = fs::symlink_metadata(&entry).is_ok_and(|metadata| metadata.is_dir());
@@ -204,11 +206,11 @@ fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
     Ok(())
 }
 
-fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
-    let deadline = Instant::now() + LEAVING_LIMIT;
-    while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
-        // A server that this dbdyno still owns will not end by itself. The kernel asked any other
-        // server to end when its dbdyno died.
+fn wait_for_server_end(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    let deadline = Instant::now() + SERVER_END_LIMIT;
+    while let Some(pid) = server_on(path).or_else(|| process_working_in(path)) {
+        // A server of this dbdyno does not end by itself. Any other server got a signal from the
+        // kernel when its dbdyno died.
         if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
             return Err(Error::StillRunning { pid, path: path.to_path_buf() });
         }
@@ -223,13 +225,13 @@ fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error
 }
 
 /// Finds the process noted in the marker, if it still runs. Process numbers are reused, so the
-/// start time must match too. Where dbdyno was killed before it could note a process, this finds a
+/// start time must match too. If dbdyno was killed before it could note the process, this finds a
 /// process that has `path` on its command line.
 fn server_on(path: &Path) -> Option<u32> {
     let marker = fs::read_to_string(path.join(MARKER)).ok()?;
     let noted = |begin: &str| marker.lines().find_map(|line| line.strip_prefix(begin));
     if noted(STARTING).is_some_and(has_ended) {
-        return called_with(path);
+        return process_with_argument(path);
     }
     let (pid, noted) = noted(SERVER)?.split_once(' ')?;
     let pid = pid.parse().ok()?;
@@ -237,7 +239,7 @@ fn server_on(path: &Path) -> Option<u32> {
 }
 
 /// Finds a process that has `path` as an argument or as an option's value.
-fn called_with(path: &Path) -> Option<u32> {
+fn process_with_argument(path: &Path) -> Option<u32> {
     let path = std::path::absolute(path).ok()?;
     let path = path.as_os_str().as_encoded_bytes();
     let is_it = |word: &[u8]| word.strip_suffix(path).is_some_and(|before| matches!(before, [] | [.., b'=']));
@@ -248,9 +250,9 @@ fn called_with(path: &Path) -> Option<u32> {
     processes().filter(|pid| *pid != std::process::id()).find(is_called)
 }
 
-/// Finds a process that works in `path` and belongs to a server with several processes. After the
-/// first process was killed, the others end a little later and may still write.
-fn worker_in(path: &Path) -> Option<u32> {
+/// Finds a process of a multi-process server whose working directory is `path`. When the first
+/// process of such a server is killed, the others end a little later and may still write.
+fn process_working_in(path: &Path) -> Option<u32> {
     let path = path.canonicalize().ok()?;
     let mut all = ALL.iter().filter_map(|family| family.workers);
     let (program, _) = all.find(|(_, file)| path.join(file).exists())?;
@@ -267,8 +269,8 @@ pub struct Copied {
     pub files: u64,
     /// Sum of all file lengths, holes included.
     pub bytes: u64,
-    /// Files whose blocks are shared with the original (reflinks). They took no space and no
-    /// writes.
+    /// Files whose blocks are shared with the original (reflinks). They needed no extra space and
+    /// no writes.
     pub shared_files: u64,
 }
 
@@ -276,7 +278,8 @@ pub struct Copied {
 const PIECE_BYTES: u64 = 32 << 20;
 
 /// Copies the entries in `from` into the existing folder `to`, except for an entry directly in
-/// `from` with the name `left_out`. Sockets and pipes belong to processes, so they are skipped.
+/// `from` with the name `left_out`. Sockets and pipes are skipped, because they are useless without
+/// their processes.
 fn copy_tree(from: &Path, to: &Path, left_out: &str, cancel: &AtomicBool) -> Result<Copied, Error> {
     let mut copied = Copied::default();
     for path in sorted_entries(from)?.into_iter().filter(|path| path.file_name() != Some(left_out.as_ref())) {
@@ -304,13 +307,13 @@ fn copy_entry(from: &Path, to: &Path, copied: &mut Copied, cancel: &AtomicBool) 
         for path in sorted_entries(from)? {
             copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), copied, cancel)?;
         }
-        keep_owner(to, &metadata)?;
+        copy_owner_and_mode(to, &metadata)?;
     } else if kind.is_file() {
         let is_shared = copy_file(from, to, &metadata, cancel).map_err(|error| match error.kind() {
             ErrorKind::Interrupted => cancelled(),
             _ => Error::io("cannot copy to", to)(error),
         })?;
-        keep_owner(to, &metadata)?;
+        copy_owner_and_mode(to, &metadata)?;
         copied.files += 1;
         copied.bytes += metadata.len();
         copied.shared_files += u64::from(is_shared);
@@ -319,7 +322,7 @@ fn copy_entry(from: &Path, to: &Path, copied: &mut Copied, cancel: &AtomicBool) 
 }
 
 /// Gives the copy the original's permissions, and its owner where this process may.
-fn keep_owner(to: &Path, of: &fs::Metadata) -> Result<(), Error> {
+fn copy_owner_and_mode(to: &Path, of: &fs::Metadata) -> Result<(), Error> {
     if is_root() {
         chown(to, Some(of.uid()), Some(of.gid())).map_err(Error::io("cannot change the owner of", to))?;
     }
@@ -344,7 +347,7 @@ fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata, cancel: &AtomicBoo
     Ok(is_shared)
 }
 
-/// Copies everything but holes. It fails as interrupted when `cancel` becomes true.
+/// Copies everything except holes. It fails with `Interrupted` when `cancel` becomes true.
 fn copy_data(source: &File, mut copy: &File, length: u64, cancel: &AtomicBool) -> io::Result<()> {
     let mut at = 0;
     while at < length {
@@ -353,7 +356,7 @@ fn copy_data(source: &File, mut copy: &File, length: u64, cancel: &AtomicBool) -
         }
         let begin = match seek(source, SeekFrom::Data(at)) {
             Ok(begin) => begin,
-            // Only a hole is left.
+            // The rest of the file is a hole.
             Err(Errno::NXIO) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
@@ -379,9 +382,9 @@ pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
     nix::unistd::syncfs(&opened).map_err(|errno| Error::io("cannot sync", folder)(errno.into()))
 }
 
-/// Drops the files below `folder` from the page cache. They must be synced already. The next reader
-/// then reads from the disk and is charged for the memory. Otherwise the pages would stay charged
-/// to the process that made the copy.
+/// Drops the files below `folder` from the page cache. They must be synced already. The next
+/// process that reads a file then reads it from the disk, and the memory is charged to that
+/// process. Otherwise the pages would stay charged to the process that made the copy.
 pub(crate) fn forget_cached(folder: &Path) -> Result<(), Error> {
     for path in files_below(folder)? {
         let file = File::open(&path).map_err(Error::io("cannot open", path.clone()))?;
@@ -462,8 +465,8 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// `kill -9` leaves this state before the marker is made, and between its removal and the
-    /// folder's.
+    /// `kill -9` leaves this state before the marker is written, or after the marker is removed and
+    /// before the folder is.
     #[test]
     fn an_empty_directory_is_removed_and_so_are_temporary_files_next_to_it() {
         let folder = tempfile::tempdir().unwrap();
@@ -479,7 +482,7 @@ mod tests {
     fn nothing_is_written_or_removed_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let (theirs, path) = (folder.path().join("theirs"), folder.path().join("data"));
-        // This folder is marked: it belongs to another run, or was made to look so.
+        // This folder has the marker, as a folder of another run or a forged one has.
         prepare(&theirs, &NOT_CANCELLED).unwrap();
         fs::write(theirs.join("precious"), "x").unwrap();
         std::os::unix::fs::symlink(&theirs, &path).unwrap();
@@ -491,7 +494,7 @@ mod tests {
         ];
         assert!(refused.iter().all(|refused| matches!(refused, Err(Error::NotOurs { .. }))), "{refused:?}");
         assert_eq!(fs::read_to_string(theirs.join("precious")).unwrap(), "x");
-        // The folder that was checked is the one that is emptied, whatever has its name by then.
+        // The folder that was checked is emptied, even if another file has its name by then.
         fs::remove_file(&path).unwrap();
         prepare(&path, &NOT_CANCELLED).unwrap();
         fs::write(path.join("old"), "x").unwrap();
@@ -500,7 +503,7 @@ mod tests {
         std::os::unix::fs::symlink(&theirs, &path).unwrap();
         wipe(&path, &opened).unwrap();
         assert!(theirs.join("precious").exists() && !folder.path().join("moved/old").exists());
-        // A marker that is a link marks nothing, and nothing is written through it.
+        // A link does not count as a marker, and nothing is written through the link.
         let (outside, linked) = (folder.path().join("outside"), folder.path().join("linked"));
         fs::write(&outside, "x").unwrap();
         fs::create_dir(&linked).unwrap();
@@ -524,7 +527,8 @@ mod tests {
         prepare(&path, &NOT_CANCELLED).unwrap();
     }
 
-    /// `kill -9` leaves this state between a server's start and the note of its process.
+    /// `kill -9` leaves this state after a server has started and before dbdyno has noted the
+    /// server's process.
     #[test]
     fn a_started_server_without_a_note_is_found_by_its_command_line() {
         let folder = tempfile::tempdir().unwrap();
@@ -537,14 +541,14 @@ mod tests {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        // This process is the one that is about to note the server.
+        // The marker names this process as the one that starts the server.
         assert_eq!(server_on(&path), None);
         let ended =
             format!("{STARTING}{}-1-{}", std::process::id(), own_marker().rsplit_once('-').unwrap().1);
         note(&path, &ended).unwrap();
-        let deadline = Instant::now() + LEAVING_LIMIT;
+        let deadline = Instant::now() + SERVER_END_LIMIT;
         while server_on(&path).is_none() && Instant::now() < deadline {
-            // The child has not become the shell yet.
+            // The child has not executed the shell yet.
             sleep(Duration::from_millis(1));
         }
         let refused = prepare(&path, &NOT_CANCELLED);

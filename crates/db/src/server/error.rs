@@ -1,4 +1,4 @@
-//! Server errors, as sentences that name the object and say what to try.
+//! Server errors. Each message names the object and says what to try.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum Error {
     #[error("option file {path}: {why}", path = .path.display())]
     OptionFile { path: PathBuf, why: String },
 
-    /// Intents that a config cannot ask for or that a server cannot fulfil, with one line for each.
+    /// Intents that do not exist or that the server cannot fulfil, with one line for each.
     #[error("{why}")]
     Config { why: String },
 

@@ -1,6 +1,6 @@
-//! Starts programs with a clean environment. A server also gets its own CPUs and process group, and
-//! a signal when the thread that spawned it ends. An installer makes a data directory within a time
-//! limit.
+//! Starts programs with a clean environment. A server also gets its own CPUs and its own process
+//! group, and the kernel signals it when the thread that spawned it ends. An installer has a time
+//! limit for making a data directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,17 +21,18 @@ use crate::server::process::Process;
 use crate::server::{Error, log};
 
 /// The variables from dbdyno's own environment that every program gets, besides `LC_*`: the paths
-/// to programs and libraries, the language and the time zone. Others are not passed on, such as
-/// server passwords and variables that would add sockets or ports to a server's command line.
-const HANDED_ON: &[&str] =
+/// to programs and libraries, the language and the time zone. Other variables are not passed on,
+/// for example server passwords, and variables that change a server's socket or port.
+const PASSED_ON: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
 
-/// A command for `program` with a clean environment. dbdyno starts every program through this.
+/// A command for `program` with a clean environment. dbdyno starts every program through this
+/// function.
 pub fn calling(program: impl AsRef<OsStr>) -> Command {
-    let is_handed_on = |name: &str| HANDED_ON.contains(&name) || name.starts_with("LC_");
-    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
+    let is_passed_on = |name: &str| PASSED_ON.contains(&name) || name.starts_with("LC_");
+    let passed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on));
     let mut command = Command::new(program);
-    command.env_clear().envs(handed_on);
+    command.env_clear().envs(passed_on);
     command
 }
 
@@ -70,7 +71,7 @@ impl Drop for RestoreCpus {
     }
 }
 
-/// A server's command line, and the signal that asks it to end.
+/// A server's command line, and the signal that requests its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) words: Vec<String>,
@@ -80,23 +81,24 @@ pub(crate) struct Line {
     pub(crate) stop_signal: Signal,
 }
 
-/// The signal that asks a server to end, and the one that it gets when dbdyno has ended.
+/// The signal that requests a server's end, and the signal that the server gets when dbdyno has
+/// ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Signals {
     pub(crate) stop: Signal,
     pub(crate) orphaned: Signal,
 }
 
-/// The command line for a program that ends cleanly on SIGTERM and gets `orphaned` when dbdyno has
-/// ended.
+/// The command line for a program that ends cleanly on SIGTERM and gets the signal `orphaned` when
+/// dbdyno has ended.
 pub(crate) fn command_line(program: &Path, options: &[String], orphaned: Signal) -> Line {
     let signals = Signals { stop: Signal::SIGTERM, orphaned };
     line(find_in_path("setpriv").as_deref(), &[], signals, program, options)
 }
 
-/// A shell line that becomes the server only if dbdyno is still its parent. If dbdyno ended before
-/// `setpriv` had asked for a signal at its parent's end, that signal never comes, so the shell
-/// exits.
+/// A shell line that becomes the server only if dbdyno is still its parent. `setpriv` requests a
+/// signal for the moment when its parent ends. If dbdyno ended before that request, the signal
+/// never comes, so the shell exits.
 const UNLESS_ORPHANED: &str = "test \"$PPID\" = \"$0\" && exec \"$@\"";
 
 /// The command line for `program`, through `setpriv` where it is installed.
@@ -111,7 +113,7 @@ pub(crate) fn line(
     if let Some(setpriv) = setpriv {
         words.push(setpriv.display().to_string());
         words.extend_from_slice(setpriv_options);
-        // This comes last, because a change of user resets it.
+        // This option comes last, because a change of user resets the signal.
         let signal = signals.orphaned.as_str().trim_start_matches("SIG");
         words.extend(["--pdeathsig", signal, "--", "sh", "-c", UNLESS_ORPHANED].map(str::to_owned));
         words.push(std::process::id().to_string());
@@ -121,8 +123,8 @@ pub(crate) fn line(
     Line { words, ends_with_us: setpriv.is_some(), stop_signal: signals.stop }
 }
 
-/// A command with a clean environment, in its own process group, so that Ctrl-C in the terminal
-/// reaches only dbdyno. Output is appended to `log`.
+/// A command with a clean environment and its own process group, so that Ctrl-C in the terminal
+/// reaches only dbdyno. The output is appended to `log`.
 pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     use std::os::unix::fs::OpenOptionsExt;
     use std::os::unix::process::CommandExt;
@@ -132,7 +134,7 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
         std::fs::create_dir_all(folder).map_err(cannot())?;
     }
     let mut options = File::options();
-    // This creates the file if it is missing. Nothing is written through a link in its place.
+    // This creates the file if it is missing. If the path is a link, the open fails.
     options.create(true).append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
     let output = options.open(log).map_err(cannot())?;
     let errors = output.try_clone().map_err(cannot())?;
@@ -141,9 +143,9 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Starts `words` in the same way as a server, with `variables` in addition. SIGTERM asks the
-/// program to end when this thread ends. With `is_piped`, this process talks to it through its
-/// standard input and output, and only errors go to `log`.
+/// Starts `words` in the same way as a server, with `variables` in addition. The program gets
+/// SIGTERM when this thread ends. With `is_piped`, this process has the program's standard input
+/// and output, and only standard error goes to `log`.
 pub fn start_detached(
     words: &[String],
     variables: &[(OsString, OsString)],
@@ -178,8 +180,8 @@ fn pin(cpus: &[u32]) -> Result<RestoreCpus, Error> {
     let mut set = CpuSet::new();
     for cpu in cpus {
         let index = *cpu as usize;
-        // The kernel drops CPUs that do not exist as long as one does. A server on half of its CPUs
-        // would give a wrong result.
+        // The kernel ignores CPUs that do not exist if at least one does. A benchmark of a server
+        // on half of its CPUs would give a wrong result.
         if !usable.is_set(index).unwrap_or(false) {
             return Err(pin_error(cpus, &format!("CPU {cpu} is not among them"), &usable));
         }
@@ -189,8 +191,8 @@ fn pin(cpus: &[u32]) -> Result<RestoreCpus, Error> {
     Ok(restore)
 }
 
-/// Every CPU that this process may use. This asks for all CPUs, and the kernel reduces the request
-/// to the usable ones. The thread then stays on all of these.
+/// Every CPU that this process may use. This requests all CPUs, and the kernel reduces the request
+/// to the usable CPUs. The thread's affinity then includes all of these.
 fn usable_cpus() -> Result<CpuSet, nix::errno::Errno> {
     let mut all = CpuSet::new();
     for cpu in 0..CpuSet::count() {
@@ -210,7 +212,7 @@ fn pin_error(cpus: &[u32], why: &str, usable: &CpuSet) -> Error {
     }
 }
 
-/// The first executable file `name` in the folders of `PATH`.
+/// The first executable file with the name `name` in the folders of `PATH`.
 pub fn find_in_path(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
 
@@ -221,15 +223,15 @@ pub fn find_in_path(name: &str) -> Option<PathBuf> {
 }
 
 /// A shell script that waits for the end of its input and then kills its own process group, itself
-/// included. Only dbdyno has the other end of that input.
+/// included. Only dbdyno has the write end of that pipe.
 const WAIT_THEN_KILL: &str = "read -r _; kill -s KILL 0";
 
-/// A process group whose first member only waits for dbdyno's end. When the value is dropped or
+/// A process group whose first process only waits for dbdyno's end. When the value is dropped or
 /// dbdyno ends, however it ends, every process in the group is killed.
 ///
-/// A signal at the parent's death (`setpriv --pdeathsig`) reaches only the program that was
-/// started, and none of its children. The scripts that make data directories start servers
-/// themselves, so a group is needed.
+/// A signal at the parent's death (`setpriv --pdeathsig`) reaches only the started program and not
+/// its children. The scripts that make data directories start servers themselves, so dbdyno needs a
+/// group to kill these servers too.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup {
     child: Child,
@@ -253,7 +255,8 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // The group exists as long as its first process is not reaped, so this hits no other group.
+        // The group exists as long as its first process is not reaped, so the signal reaches no
+        // other group.
         let _ = killpg(self.group, Signal::SIGKILL);
         let _ = self.child.wait();
     }
@@ -263,14 +266,14 @@ impl Drop for ProcessGroup {
 /// enough on a busy one.
 const INSTALLER_LIMIT: Duration = Duration::from_secs(600);
 
-/// Size limit for the log. Installers print a few pages, so one that prints this much would fill
-/// the disk.
+/// Size limit for the log. Installers normally print a few pages. An installer that prints this
+/// much would fill the disk.
 const LOG_MAX_BYTES: u64 = 64 << 20;
 
-/// Interval between two checks of the time and the log's size.
+/// Interval between two checks of the time limit and the log's size.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Where an installer runs and what it logs to.
+/// The folders and the log of an installer, and its title for messages.
 pub(crate) struct Installer<'a> {
     /// Product and version for people.
     pub(crate) title: String,
@@ -283,8 +286,8 @@ pub(crate) struct Installer<'a> {
 }
 
 impl Installer<'_> {
-    /// Runs `line` to its end with `input` as its standard input. All processes that it has started
-    /// end with it, or with dbdyno.
+    /// Runs `line` to its end with `input` as its standard input. All processes that the command
+    /// has started are killed when it ends or when dbdyno ends.
     pub(crate) fn run(&self, line: &[String], input: &str) -> Result<(), Error> {
         let failed = |why: String| Error::Initialise {
             server: self.title.clone(),
@@ -298,8 +301,9 @@ impl Installer<'_> {
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         if let Some(mut stdin) = child.stdin.take() {
             let input = input.to_owned();
-            // A thread writes the input, because a frozen program reads nothing. A program that
-            // ends early closes the pipe, but its exit status says more than the broken pipe.
+            // A thread writes the input, because a frozen program would block the writer. An error
+            // of the write is ignored, because the exit status of a program that ends early says
+            // more than a broken pipe.
             std::thread::spawn(move || stdin.write_all(input.as_bytes()));
         }
         let process = Process::new(child, Signal::SIGTERM);
@@ -310,7 +314,7 @@ impl Installer<'_> {
             Some(status) => return Err(failed(status.to_string())),
             None => {}
         }
-        // The drop of the process group has killed the program.
+        // Dropping the process group has killed the program.
         let _ = process.wait(Duration::from_secs(5), &AtomicBool::new(false), Duration::ZERO);
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled { what: format!("initialising {}", self.title) });
@@ -324,8 +328,8 @@ impl Installer<'_> {
         Err(failed(format!("not done after {} s", INSTALLER_LIMIT.as_secs())))
     }
 
-    /// Waits until the program has ended, the time is over, the log is too long, or the user
-    /// cancels.
+    /// Waits until the program has ended, the time limit has passed, the log is too large, or the
+    /// user cancels.
     fn wait(&self, process: &Process) -> Option<ExitStatus> {
         let deadline = Instant::now() + INSTALLER_LIMIT;
         loop {
@@ -353,12 +357,12 @@ mod tests {
         // Cargo gives a test many variables. They represent a password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
         let found = variables(calling("env"));
-        let is_known = |name: &String| HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_");
+        let is_known = |name: &String| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_");
         assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
     }
 
-    /// This is the state after `kill -9` of dbdyno between the start of `setpriv` and its first
-    /// step.
+    /// This is the state after dbdyno was killed by `kill -9` before `setpriv` requested the
+    /// signal.
     #[test]
     fn a_server_whose_dbdyno_ended_before_setpriv_asked_for_a_signal_does_not_start() {
         let folder = tempfile::tempdir().unwrap();

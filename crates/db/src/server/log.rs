@@ -8,19 +8,19 @@ use std::path::Path;
 /// after the error that matters.
 const TAIL_BYTES: u64 = 4 << 20;
 
-/// Last lines of a log that an error message shows.
+/// Number of lines from a log's end that an error message shows.
 const LAST_LINES: usize = 15;
 
-/// Error lines from above those last lines that an error message shows too. MySQL 5.6 names a wrong
-/// option first and then logs at length how it shuts down.
+/// Number of error lines above those last lines that an error message also shows. MySQL 5.6 logs
+/// the wrong option first and then many lines about its shutdown.
 const ERROR_LINES: usize = 5;
 
-/// Texts that mark an error line. MariaDB and MySQL use the first one, and the second one where
-/// InnoDB gives up and a long dump follows. PostgreSQL uses the third one.
+/// Texts that mark an error line. MariaDB and MySQL use the first text. They use the second when
+/// InnoDB aborts, and a long dump follows it. PostgreSQL uses the third.
 const ERRORS: [&str; 3] = ["[ERROR]", "Assertion failure", "FATAL:  "];
 
-/// Texts that mark a full disk. MariaDB and MySQL then wait for someone to make room, and answer
-/// nothing.
+/// Texts that mark a full disk. MariaDB and MySQL then wait until someone frees space, and answer
+/// no statement meanwhile.
 const NO_SPACE: [&str; 3] = ["Disk is full", "Disk full", "No space left on device"];
 
 /// The end of the line that a PostgreSQL server logs for each login that comes while it starts.
@@ -31,13 +31,14 @@ pub(crate) struct LogPart<'a> {
     pub(crate) path: &'a Path,
     /// Bytes before this part, from earlier starts.
     pub(crate) start: u64,
-    /// Number of dbdyno's own logins that were refused because the server was still starting. That
-    /// many log lines about refused logins are left out, because they report no fault.
+    /// Number of dbdyno's own logins that were refused because the server was still starting. The
+    /// same number of log lines about refused logins is left out, because those lines report no
+    /// fault.
     pub(crate) refused_probes: usize,
 }
 
 impl<'a> LogPart<'a> {
-    /// Returns the whole log, for a program that no one logs in to.
+    /// Returns the whole log, for a program without logins.
     pub(crate) fn whole(path: &'a Path) -> Self {
         Self { path, start: 0, refused_probes: 0 }
     }
@@ -50,8 +51,8 @@ impl<'a> LogPart<'a> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
-        // The first logins to a server are dbdyno's own. Where the beginning of the part is cut
-        // off, the remaining lines are about other logins.
+        // The first logins to a server are dbdyno's own. If the beginning of the part is cut off,
+        // the remaining lines are about other logins.
         let mut own_left = if cut > self.start { 0 } else { self.refused_probes };
         let is_own = |line: &str| {
             let is_own = own_left > 0 && line.trim_end().ends_with(STARTING);
@@ -61,7 +62,7 @@ impl<'a> LogPart<'a> {
         Ok(without_lines(&text, is_own))
     }
 
-    /// Returns what `choose` makes of the lines, or a sentence when there are none.
+    /// Returns the text that `choose` makes from the lines, or a sentence if there are none.
     fn quoted(&self, choose: impl FnOnce(&[&str]) -> String) -> String {
         match self.read() {
             Ok(text) if text.trim().is_empty() => "(the log is empty)".to_owned(),
@@ -75,8 +76,8 @@ fn without_lines(text: &str, mut is_omitted: impl FnMut(&str) -> bool) -> String
     text.split_inclusive('\n').filter(|line| !is_omitted(line)).collect()
 }
 
-/// Returns the log's current length in bytes, or 0 when there is no log. What comes after this
-/// belongs to the start that follows.
+/// Returns the log's current length in bytes, or 0 when there is no log. Bytes after this length
+/// belong to the next start.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
@@ -99,14 +100,14 @@ pub(crate) fn reason(part: &LogPart<'_>) -> String {
 }
 
 /// Returns the last lines that mark an error or a full disk, preceded by the first line about a
-/// full disk if it lies above them.
+/// full disk if that line is above them.
 pub(crate) fn errors(part: &LogPart<'_>) -> Option<String> {
     let text = part.read().ok()?;
     let markers: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();
     let lines: Vec<&str> =
         text.lines().filter(|line| markers.iter().any(|marker| line.contains(marker))).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(ERROR_LINES));
-    // Among thousands of failed writes, the first one says what went wrong.
+    // Among thousands of failed writes, the first one shows the cause.
     let first = before.iter().find(|line| NO_SPACE.iter().any(|marker| line.contains(marker)));
     let lines: Vec<&str> = first.into_iter().chain(last).copied().collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_refused_logins_are_left_out_as_dbdyno_made() {
+    fn only_dbdynos_own_refused_logins_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
         let earlier = format!("{STARTING}\n");

@@ -1,11 +1,10 @@
-//! Configures, initialises, starts, pins and stops servers, and takes ownership of databases on
-//! servers that others run.
+//! Configures, initialises, starts and stops servers, pins them to CPUs, and takes ownership of
+//! databases on servers that others run.
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and
 //! runs it on a private unix socket. [`login_at`] and
-//! [`Family::take_ownership`](crate::Family::take_ownership) are for servers that dbdyno neither
-//! starts nor stops. [`intents`] turns what a plan says about configurations into each version's
-//! options.
+//! [`Family::take_ownership`](crate::Family::take_ownership) are for servers that others run.
+//! [`intents`] turns a plan's config intents into each version's options.
 
 pub(crate) mod address;
 mod asked;

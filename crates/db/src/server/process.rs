@@ -37,7 +37,7 @@ pub struct Stopped {
     /// Whether the server did not end in time and was killed, so that its data directory needs
     /// recovery.
     pub killed: bool,
-    /// Whether the server had ended by itself before it was asked to.
+    /// Whether the server had already ended by itself before the request.
     pub had_ended: bool,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Wraps a child that takes `stop_signal` as a request to end soon and cleanly.
+    /// Wraps a child that ends soon and cleanly after `stop_signal`.
     pub(crate) fn new(child: Child, stop_signal: Signal) -> Self {
         Self { pid: child.id(), child: Mutex::new(child), stop_signal }
     }
@@ -71,7 +71,7 @@ impl Process {
     }
 
     /// The exit status; `None` while the process runs. A process whose status cannot be read counts
-    /// as running, and its end shows at the next check.
+    /// as running. The next check reads the status again.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         self.lock().try_wait().ok().flatten()
     }
@@ -118,8 +118,9 @@ impl Process {
         Ok(ended(status, true, false))
     }
 
-    /// Sends the signal if the process still runs. It holds the lock meanwhile, so that no thread
-    /// reaps the child and its number cannot pass to another process.
+    /// Sends the signal if the process still runs. This function has the lock meanwhile, so that no
+    /// other thread reaps the child and the kernel cannot give the child's number to another
+    /// process.
     fn signal(&self, signal: Signal) {
         let mut child = self.lock();
         if let (Ok(None), Ok(pid)) = (child.try_wait(), i32::try_from(self.pid)) {
@@ -133,11 +134,11 @@ impl Process {
     }
 }
 
-/// Kills `root`, which is not yet reaped, and all its descendants. A signal to a group is not
-/// enough, because PostgreSQL's processes are no group, and a stopped one (SIGSTOP) does not notice
-/// that the first process has ended. Each process is stopped before its children are listed. It
-/// then starts no more children and reaps none, so that no number can pass to another process
-/// meanwhile.
+/// Kills `root`, which is not yet reaped, and all its descendants. A signal to the process group is
+/// not enough: PostgreSQL's processes are in different groups, and a stopped process (SIGSTOP) does
+/// not notice that the first process has ended. Each process is stopped before its children are
+/// listed. A stopped process starts no more children and reaps none, so the kernel cannot give a
+/// child's number to another process meanwhile.
 fn kill_tree(root: u32) {
     let send = |pid: u32, signal| {
         // A failure means that the process has just ended.
@@ -158,7 +159,7 @@ fn kill_tree(root: u32) {
     tree.into_iter().rev().for_each(|pid| send(pid, Signal::SIGKILL));
 }
 
-/// The numbers of all processes that `/proc` shows.
+/// The numbers of all processes in `/proc`.
 pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let names = fs::read_dir("/proc").into_iter().flatten().flatten();
     names.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -178,17 +179,18 @@ pub(crate) fn is_alive(pid: u32, noted: &str) -> bool {
 }
 
 /// A marker that names this process in files that may outlive it: `PID-START-NAMESPACE`. The
-/// namespace is needed, because the same number is another process in another namespace.
+/// namespace is needed, because the same number belongs to a different process in another
+/// namespace.
 pub(crate) fn own_marker() -> String {
     let own = std::process::id();
     format!("{own}-{}-{}", started(own).unwrap_or_default(), namespace())
 }
 
-/// Whether a marker's process has ended. A process in another namespace cannot be seen from here,
-/// so it counts as running.
+/// Whether a marker's process has ended. This process cannot see processes in another namespace, so
+/// they count as running.
 pub(crate) fn has_ended(marker: &str) -> bool {
-    let [pid, noted, place] = marker.split('-').collect::<Vec<_>>()[..] else { return false };
-    place == namespace() && pid.parse().is_ok_and(|pid| !is_alive(pid, noted))
+    let [pid, noted, noted_namespace] = marker.split('-').collect::<Vec<_>>()[..] else { return false };
+    noted_namespace == namespace() && pid.parse().is_ok_and(|pid| !is_alive(pid, noted))
 }
 
 /// The number of the namespace in which process numbers are valid; see namespaces(7).
@@ -202,8 +204,8 @@ pub(crate) fn parent_of(pid: u32) -> Option<u32> {
 }
 
 /// The fields of `/proc/PID/stat` from the third on, see proc(5). The third is the state, the
-/// fourth the parent and the 22nd the start time. The second field is a name that may hold
-/// anything, so the fields are counted from its closing bracket.
+/// fourth the parent and the 22nd the start time. The second field is a name that may contain any
+/// character, so the fields are counted from the name's closing bracket.
 fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
@@ -230,8 +232,8 @@ pub(crate) struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// Waits until the server `pid` answers. A login gets as much time as the server needs, and its
-    /// session then ends properly, because the server would log a dropped connection as a lost
+    /// Waits until the server `pid` answers. A login has no shorter limit than the server's start.
+    /// Its session is closed properly, because the server would log a dropped connection as a lost
     /// client. A server that refuses the user, the password or the database also counts as
     /// answering. The next login, which is no probe, reports the reason.
     pub(crate) async fn answered(&self, pid: u32) {
@@ -254,11 +256,10 @@ impl Probe<'_> {
     }
 }
 
-/// A port that is reserved by a socket that is bound to it and does not listen. While the socket
-/// exists, the kernel does not give the port to a process that asks for any free port. A process
-/// that asks for this port with `SO_REUSEADDR` still gets it, as servers do (socket(7)). Without
-/// the socket another process could take the port before dbdyno's server listens or while it
-/// restarts.
+/// A port that is reserved by a bound socket that does not listen. While the socket exists, the
+/// kernel does not give the port to a process that asks for any free port. A process that binds
+/// this port with `SO_REUSEADDR`, as servers do, still gets it (socket(7)). Without the socket,
+/// another process could take the port before dbdyno's server listens or while the server restarts.
 #[derive(Debug)]
 pub(crate) struct KeptPort {
     pub(crate) number: u16,
@@ -286,13 +287,18 @@ mod tests {
 
     #[test]
     fn only_processes_in_this_namespace_are_known_to_have_ended() {
-        let (own, place) = (std::process::id(), namespace());
+        let (own, noted_namespace) = (std::process::id(), namespace());
         assert!(!has_ended(&own_marker()), "{}", own_marker());
-        // This number belongs to a live process, but the start time does not.
-        assert!(has_ended(&format!("{own}-1-{place}")));
-        for mark in
-            ["", "x", "1-2", &format!("x-2-{place}"), &format!("{own}-1-{place}-4"), &format!("{own}-1-7")]
-        {
+        // A live process has this number, but it has another start time.
+        assert!(has_ended(&format!("{own}-1-{noted_namespace}")));
+        for mark in [
+            "",
+            "x",
+            "1-2",
+            &format!("x-2-{noted_namespace}"),
+            &format!("{own}-1-{noted_namespace}-4"),
+            &format!("{own}-1-7"),
+        ] {
             assert!(!has_ended(mark), "{mark}");
         }
     }
@@ -331,7 +337,7 @@ mod tests {
         assert!(stopped.killed && stopped.took < Duration::from_secs(60), "{stopped:?}");
     }
 
-    /// PostgreSQL's processes are in such a state: each has its own session, and they are stopped.
+    /// This is the state of a stopped PostgreSQL server, in which each process has its own session.
     #[test]
     fn stopped_descendants_in_their_own_sessions_are_killed_with_a_process() {
         let script = "trap '' TERM; for i in 1 2; do setsid sh -c 'sleep 600 & wait' & done; echo; while :; do sleep 600; done";

@@ -1,5 +1,4 @@
-//! Starts, restarts and stops a server that has a data directory, a private socket and CPUs of its
-//! own.
+//! Starts, restarts and stops a server with its own data directory, private socket and CPUs.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -22,16 +21,16 @@ use crate::{ConnectionSettings, DatabaseAddress, LoginOptions};
 pub struct ServerSpec {
     pub base: Base,
     /// The rendered config. Its settings apply, but dbdyno overrides its paths and network
-    /// settings. Servers with the same build share a template unless a setting that shapes the data
-    /// differs.
+    /// settings. Servers with the same build share a template, unless they differ in a setting that
+    /// shapes the data.
     pub config: Rendered,
-    /// The CPUs for all of the server's threads and processes. `None` keeps those of the calling
+    /// The CPUs for all of the server's threads and processes. `None` keeps the CPUs of the calling
     /// thread.
     pub cpus: Option<Vec<u32>>,
     /// The data directory. It is made if it does not exist, and wiped if it has dbdyno's
     /// marker. Any other existing folder is refused.
     pub data_dir: PathBuf,
-    /// The file to which the server's log and output are appended. A name without extension gets
+    /// The file to which the server's log and output are appended. A name without an extension gets
     /// `.log`.
     pub log: PathBuf,
     /// The folder that keeps templates, which are initialised data directories, as sources for
@@ -39,14 +38,14 @@ pub struct ServerSpec {
     pub template_dir: PathBuf,
     /// The time limit from spawning the server to its first answer.
     pub start_timeout: Duration,
-    /// This flag is set when the user wants everything to end. All waits then end, and the server
-    /// is killed soon.
+    /// This flag is set when the user cancels. All waits then end, and the server is killed after
+    /// at most half a second.
     pub cancel: Arc<AtomicBool>,
 }
 
 impl ServerSpec {
-    /// Describes a `base` server in its default configuration, or as the user's option file says.
-    /// Its data and its log are in `folder`. Its start may take ten minutes.
+    /// Describes a `base` server in its default configuration or with the user's option file. Its
+    /// data and its log are in `folder`. Its start may take ten minutes.
     pub fn new(
         base: &Base,
         option_file: Option<&Path>,
@@ -72,8 +71,8 @@ impl ServerSpec {
     }
 }
 
-/// A running server and its build. Dropping the value stops the server. What does not depend on the
-/// build is in [`Running`], to which this type dereferences.
+/// A running server and its build. Dropping the value stops the server. This type dereferences to
+/// [`Running`], which has everything that does not depend on the build.
 #[derive(Debug)]
 pub struct Server {
     pub base: Base,
@@ -89,14 +88,15 @@ pub(crate) const TLS_HOST: &str = "127.0.0.1";
 impl Server {
     /// Makes fresh data, starts the server and waits until it answers.
     ///
-    /// The call blocks for seconds. Make it from a thread that lives as long as the server should.
-    /// The kernel stops the server when that *thread* ends, which is why a killed dbdyno leaves no
-    /// server behind.
+    /// The call blocks for seconds. Make the call from a thread that lives as long as the server
+    /// should. The kernel stops the server when that *thread* ends, which is why a killed dbdyno
+    /// leaves no server behind.
     pub fn start(spec: &ServerSpec) -> Result<Self, Error> {
         spec.base.family.start(RuntimeDir::new()?, spec, Data::Fresh)
     }
 
-    /// The unix socket. It is the only way in, apart from the TLS port.
+    /// The unix socket. The server accepts connections only on this socket and on the TLS port, if
+    /// there is one.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -153,7 +153,8 @@ impl Deref for Server {
 /// The time that [`Running::stop`] gives a server to end by itself before it kills the server.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// The same limit when the value is dropped. That happens on errors, when no one should wait long.
+/// The same limit when the value is dropped. The value is dropped after errors, when the user
+/// should not have to wait long.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
 
 /// The time between two checks of whether a starting server has ended.
@@ -166,12 +167,12 @@ pub enum Data {
     Fresh,
     /// The existing data directory, unchanged. dbdyno must have made it.
     AsItIs,
-    /// The existing data directory, but the server does not reload what its caches held when it was
-    /// stopped.
+    /// The existing data directory, but the server does not reload the cache contents that it saved
+    /// when it stopped.
     Cold,
 }
 
-/// What is needed to start a server whose data directory is ready.
+/// Everything that the start of a server needs besides a prepared data directory.
 pub(crate) struct Start<'a> {
     /// Product and version, as messages name them.
     pub(crate) title: String,
@@ -209,7 +210,7 @@ pub struct Running {
     pub log: PathBuf,
     /// The program and its options as they were run. They contain no secret.
     pub command_line: Vec<String>,
-    /// What a reader should know about how the server was started.
+    /// Notes for the user about the server's start.
     pub notes: Vec<String>,
     cancel: Arc<AtomicBool>,
     /// The number of bytes at the beginning of the log that belong to earlier starts.
@@ -253,8 +254,8 @@ impl Running {
         Ok(server)
     }
 
-    /// Waits until the server answers. The wait has an event loop in a thread of its own, because
-    /// the caller's thread may already run an event loop.
+    /// Waits until the server answers. The wait has an event loop in its own thread, because the
+    /// caller's thread may already run an event loop.
     fn wait_for_answer(
         &self,
         mut login: DatabaseAddress,
@@ -278,7 +279,8 @@ impl Running {
         })
     }
 
-    /// Waits for the probe, unless the server ends, the user cancels or `limit` is over.
+    /// Waits for the probe's answer. The wait also ends if the server ends, the user cancels or
+    /// `limit` has passed.
     async fn until_answered(&self, probe: &Probe<'_>, limit: Duration) -> Result<(), Error> {
         let spawned = Instant::now();
         let mut answered = pin!(probe.answered(self.pid()));
@@ -321,8 +323,8 @@ impl Running {
         self.process.exit_status()
     }
 
-    /// Puts an exit status into words, with the reason if the kernel killed the server for its
-    /// memory.
+    /// Describes an exit status in words. If the kernel killed the server because of its memory
+    /// limit, the text says so.
     pub fn end_of(&self, status: ExitStatus) -> String {
         match self.cgroup().filter(|group| group.kills() > 0) {
             Some(group) => format!(
@@ -338,8 +340,8 @@ impl Running {
         log::tail(&self.log_since_start(), lines)
     }
 
-    /// Returns the end of the log since this start, with the errors further above, because a server
-    /// that crashes logs a long report after them.
+    /// Returns the end of the log since this start, with the last error lines above it, because a
+    /// crashing server logs a long report after the error.
     pub fn log_end(&self) -> String {
         log::reason(&self.log_since_start())
     }
@@ -354,8 +356,8 @@ impl Running {
         LogPart { path: &self.log, start: self.log_start, refused_probes }
     }
 
-    /// Asks the server to end, and kills it if it has not ended within 60 s. The result says which
-    /// of the two ended it.
+    /// Sends the server the signal for a clean end, and kills it if it has not ended within 60 s.
+    /// The result says whether the server was killed.
     pub fn stop(self) -> Result<Stopped, Error> {
         self.stop_within(STOP_LIMIT)
     }
@@ -371,7 +373,7 @@ impl Running {
     }
 
     /// Stops the server so that another start can continue with its data, in the same runtime
-    /// directory and under the same socket. Anything but a clean stop is an error.
+    /// directory and under the same socket. Any end other than a clean stop is an error.
     pub fn halt(mut self, limit: Duration) -> Result<(Stopped, RuntimeDir), Error> {
         let stopped = self.end(limit)?;
         let server = self.title.clone();
@@ -390,14 +392,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After `stop` this finds that the process has ended, and does nothing. There is no one to
-        // report a failure to.
+        // After a stop the process has ended, so this does nothing. A failure cannot be reported
+        // from a drop.
         let _ = self.process.stop(DROP_LIMIT, &self.cancel);
     }
 }
 
 /// Makes a path absolute. Servers change into their data directory, where a relative path would
-/// mean something else. Links in the existing part of the path are resolved, so that the server's
+/// name another file. Links in the existing part of the path are resolved, so that the server's
 /// command line and the marker name the same folder.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     let absolute_path = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
@@ -405,7 +407,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Does the same as [`absolute`] for a folder that dbdyno makes itself. Links in the path to the
-/// folder are resolved, but if the folder itself is a link, it stays one.
+/// folder are resolved. A link at the end of the path is not resolved.
 pub(crate) fn absolute_itself(path: &Path) -> Result<PathBuf, Error> {
     let absolute_path = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
     match (absolute_path.parent(), absolute_path.file_name()) {
@@ -417,6 +419,6 @@ pub(crate) fn absolute_itself(path: &Path) -> Result<PathBuf, Error> {
 /// Returns the log's absolute path, with the extension `.log` if it has none.
 pub(crate) fn absolute_log(path: &Path) -> Result<PathBuf, Error> {
     let path = absolute(path)?;
-    // MySQL would add `.err` to a name without extension and log where no one looks.
+    // MySQL would add `.err` to a name without an extension, and dbdyno would not find the log.
     Ok(if path.extension().is_some() { path } else { path.with_extension("log") })
 }

@@ -1,10 +1,11 @@
 //! A server's runtime directory is a private folder for its socket and certificates, with the
-//! control group that limits the server's memory. It outlives restarts, so that clients find the
-//! server again under the same path and port. The folder for the server's temporary files lies next
-//! to the data directory instead, on the device that dbdyno samples and has checked for space.
+//! control group that limits the server's memory. It stays across restarts, so that clients find
+//! the server again under the same path and port. The folder for the server's temporary files is
+//! next to the data directory instead, on the device that dbdyno samples and that it has checked
+//! for free space.
 //!
-//! [`remove_stale_files`] removes what a killed dbdyno has left on this machine, besides the data
-//! in its run directory.
+//! [`remove_stale_files`] removes the files that a killed dbdyno has left on this machine outside
+//! its run directory.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -25,15 +26,16 @@ const MAX_SOCKET_BYTES: usize = 107;
 /// The longest name for a socket in a runtime directory, with the longest port number.
 const LONGEST_SOCKET: &str = ".s.PGSQL.65535";
 
-/// Prefix for the names of runtime directories. The process number of their dbdyno follows. By that
-/// number dbdyno recognises a stale runtime directory without an owner file, which a kill leaves
-/// before the file is written or during the removal.
+/// Prefix for the names of runtime directories. The process number of the dbdyno that made the
+/// directory follows. The number identifies a stale runtime directory without an owner file. A kill
+/// leaves such a directory before the file is written or during the removal.
 const PREFIX: &str = "dbdyno-";
 
-/// The file that says to whom the runtime directory belongs. It holds its dbdyno's process marker.
+/// The file with the process marker of the dbdyno that made the runtime directory.
 const OWNER: &str = "owner";
 
-/// A folder that only this user may enter, removed with its control group when dropped.
+/// A folder that only this user may enter. Dropping the value removes the folder and its control
+/// group.
 #[derive(Debug)]
 pub struct RuntimeDir {
     folder: TempDir,
@@ -41,7 +43,7 @@ pub struct RuntimeDir {
     pub(crate) tls: Option<RuntimeTls>,
 }
 
-/// What clients need to reach a server over TLS.
+/// The certificates and the port with which clients reach a server over TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct RuntimeTls {
     pub(crate) files: CertificateFiles,
@@ -68,7 +70,7 @@ impl RuntimeDir {
     }
 
     /// Adds certificates, with which the server offers TLS. A runtime directory that already has
-    /// some keeps them.
+    /// certificates keeps them.
     pub fn with_certificates(mut self, certificates: &Certificates) -> Result<Self, Error> {
         if self.tls.is_none() {
             let files = certificates.write(&self.path().join("tls"))?;
@@ -95,7 +97,7 @@ impl RuntimeDir {
     }
 
     /// An empty folder for the temporary files of a server that cannot keep them next to its data.
-    /// What an earlier start has left in it is removed.
+    /// Files from an earlier start are removed.
     pub(crate) fn empty_tmp_dir(&self) -> Result<PathBuf, Error> {
         let path = self.path().join("tmp");
         if path.exists() {
@@ -144,7 +146,7 @@ fn has_answer(runtime_dir: &Path) -> bool {
     sockets.any(|entry| UnixStream::connect(entry.path()).is_ok())
 }
 
-/// A marked folder that only this user may enter, removed when dropped.
+/// A folder with the marker that only this user may enter. Dropping the value removes the folder.
 #[derive(Debug)]
 pub(crate) struct TmpDir(PathBuf);
 
@@ -164,20 +166,20 @@ impl TmpDir {
 impl Drop for TmpDir {
     fn drop(&mut self) {
         // A folder that cannot be removed now is emptied by the next start and removed with the
-        // data. There is no one to inform.
+        // data. A failure cannot be reported from a drop.
         let _ = datadir::remove_marked(&self.0);
     }
 }
 
-/// Whether a server can be given a folder with this name. MySQL and MariaDB split lists of names at
+/// Whether a server accepts this path in an option. MySQL and MariaDB split lists of paths at
 /// colons.
 pub(crate) fn can_be_named(path: &Path) -> bool {
     !path.as_os_str().as_encoded_bytes().contains(&b':')
 }
 
-/// Removes the runtime directories and control groups of dbdynos that have ended without doing so,
-/// and returns their paths. Anything that still has a server in it stays. That server was asked to
-/// end when its dbdyno ended, so a later start finds it gone.
+/// Removes the runtime directories and control groups that ended dbdyno processes have left, and
+/// returns their paths. A directory or group with a live server stays. That server got a signal
+/// when its dbdyno ended, so a later dbdyno can remove them.
 pub fn remove_stale_files() -> Vec<PathBuf> {
     let mut removed = sweep();
     removed.extend(cgroup::sweep());
@@ -265,7 +267,7 @@ mod tests {
         std::mem::forget(TmpDir::make(&data, &NOT_CANCELLED).unwrap());
         datadir::remove_data(&data).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        // The data are gone already, moved into a snapshot.
+        // The data have already been moved into a snapshot.
         std::mem::forget(TmpDir::make(&data, &NOT_CANCELLED).unwrap());
         datadir::remove_data(&data).unwrap();
         assert!(!path.exists());
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_colon_would_be_read_as_two() {
+    fn a_path_with_a_colon_is_not_accepted() {
         assert!(can_be_named(Path::new("/data/1-a.tmp")) && !can_be_named(Path::new("/da:ta/1-a.tmp")));
     }
 }

@@ -1,5 +1,5 @@
-//! Snapshots: a data directory at rest that is kept as a source for copies, so that every run on a
-//! copy starts from the same bytes.
+//! Snapshots. A snapshot is a data directory at rest that is kept as a source for copies, so that
+//! every run on a copy starts from the same bytes.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -28,8 +28,8 @@ pub struct SnapshotInfo {
     pub bytes: u64,
     /// SHA-256 over each file's path, length and content, in hexadecimal digits.
     pub sha256: String,
-    /// What the caller stores with the data and needs again when it uses a copy, such as the
-    /// workload's state.
+    /// The caller's own data, such as the workload's state. The caller needs them again when it
+    /// uses a copy.
     pub knowledge: Value,
 }
 
@@ -49,8 +49,8 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Turns the data directory `data_dir` into a snapshot in `folder`. The data are moved there,
-    /// which costs no copy, and read once for their checksum. No server may run on them, and both
-    /// folders must lie in one filesystem. An existing snapshot is replaced.
+    /// which needs no copy, and are read once for the checksum. No server may run on the data, and
+    /// both folders must be in the same filesystem. An existing snapshot is replaced.
     pub fn take(
         data_dir: &Path,
         folder: &Path,
@@ -75,13 +75,14 @@ impl Snapshot {
     }
 
     /// Opens the snapshot in `folder`. The result is `None` when there is none, when it is
-    /// incomplete, or when a link is in its place.
+    /// incomplete, or when `folder` is a link.
     pub fn open(folder: &Path) -> Option<Self> {
         if is_link(folder) {
             return None;
         }
         let about = folder.join(ABOUT);
-        // dbdyno puts only a file in this place. Reading anything else might never end.
+        // dbdyno writes a regular file with this name. A read from a pipe or a device with this
+        // name might never end.
         if !fs::symlink_metadata(&about).is_ok_and(|found| found.is_file()) {
             return None;
         }
@@ -90,12 +91,12 @@ impl Snapshot {
         folder.join(DATA).join(datadir::MARKER).is_file().then(|| Self { folder: folder.to_path_buf(), info })
     }
 
-    /// Copies the data to `data_dir`. An existing one must belong to dbdyno and is replaced. When
-    /// this returns, the copy is on the disk and not in the page cache, whether its blocks are
-    /// shared or were written.
+    /// Copies the data to `data_dir`. An existing data directory must belong to dbdyno and is
+    /// replaced. When this returns, the copy is on the disk and not in the page cache, even if its
+    /// blocks are not shared.
     pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
         let data = self.folder.join(DATA);
-        // This compares names and lengths, where the effects of a failing disk or a mistake show
+        // This compares only names and lengths, because a failing disk or a mistake affects these
         // most often. Reading all of the data before each copy would cost as much as the copy.
         compare(&data, &self.info.files)?;
         datadir::prepare(data_dir, cancel)?;
@@ -136,7 +137,7 @@ fn remove(folder: &Path) -> Result<(), Error> {
     datadir::remove_data(&folder.join(DATA))
 }
 
-/// Compares what lies in `data` with the earlier list of files, by names and lengths.
+/// Compares the files in `data` with an earlier list by their names and lengths.
 pub(crate) fn compare(data: &Path, files: &[SnapshotFile]) -> Result<(), Error> {
     let changed = |what: String| Error::Snapshot { path: data.to_path_buf(), what };
     let there = listed(data)?;
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn each_copy_has_the_bytes_of_the_snapshot_whatever_was_done_to_the_one_before() {
+    fn each_copy_has_the_snapshots_bytes_even_if_an_earlier_copy_was_changed() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = data_dir(folder.path());
         let taken = Snapshot::take(&data_dir, &folder.path().join("s"), json!({ "rows": 3 }), &NOT_CANCELLED)

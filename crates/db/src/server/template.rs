@@ -1,9 +1,9 @@
 //! Templates: dbdyno initialises a data directory once for each build and its initial settings,
 //! then copies it.
 //!
-//! A template folder may outlive its run and serve several runs at a time. A template is made under
-//! another name, synced and renamed, and it lists the files that it must have. A template that is
-//! incomplete or has lost a file is made again before it is used.
+//! A template folder may outlive its run, and several runs may use it at the same time. A template
+//! is made under another name, synced and renamed, and it has a list of its files. A template that
+//! is incomplete or has lost a file is made again before it is used.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -42,9 +42,9 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Returns the template for `key` in `template_dir`. If it is missing, `make` makes the data
-    /// directory `data` in an empty folder. If another process is already making it, the caller
-    /// waits.
+    /// Returns the template for `key` in `template_dir`. If the template is missing, `make` makes
+    /// the data directory `data` in an empty folder. If another process is already making the
+    /// template, this waits for that process.
     pub(crate) fn ready(
         key: &TemplateKey,
         template_dir: &Path,
@@ -67,15 +67,15 @@ impl Template {
         }
         remove(&folder, &lock)?;
         // The work folder is removed if anything fails.
-        let work = lock.workplace()?;
+        let work = lock.work_dir()?;
         make(work.path())?;
         datadir::mark(&work.path().join(DATA))?;
         write_about(work.path())?;
         match fs::rename(work.path(), &folder) {
-            // The work folder has been renamed, so there is nothing to remove.
+            // The work folder has been renamed, so no removal is needed.
             Ok(()) => drop(work.keep()),
-            // Where folders cannot be locked, another process may have made the same template
-            // meanwhile.
+            // If the filesystem has no locks for folders, another process may have made the same
+            // template meanwhile.
             Err(_) if Self::open(&folder).is_some() => {}
             Err(error) => return Err(Error::io("cannot rename the template to", folder)(error)),
         }
@@ -112,26 +112,25 @@ fn write_about(work: &Path) -> Result<(), Error> {
     snapshot::write_about(&work.join(ABOUT), &about)
 }
 
-/// Removes whatever lies in a template's place, complete or not. It is renamed first to a name that
-/// no one looks for.
+/// Removes the template in `folder`, complete or not. The folder is first renamed, so that no other
+/// process finds it half removed.
 fn remove(folder: &Path, lock: &TemplateLock) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
     }
-    let bin = lock.workplace()?;
+    let bin = lock.work_dir()?;
     let cannot = || Error::io("cannot remove the template", folder);
     fs::rename(folder, bin.path().join("old")).map_err(cannot())?;
     bin.close().map_err(cannot())
 }
 
-/// Source code that takes part in making data directories for all products. It is in the key,
-/// because a dbdyno that makes data directories differently must not use another version's
-/// templates.
+/// Source code that makes data directories for all products. It is part of the key, because two
+/// versions of dbdyno that make data directories differently must not share templates.
 const MAKER: &str = include_str!("launch.rs");
 
-/// Variables that installers and servers follow when they make files: locale, time zone (`initdb`
-/// writes it into `postgresql.conf`) and file permissions. All variables that begin with `LC_`
-/// count too.
+/// Environment variables that affect the files that installers and servers make: locale, time zone
+/// (`initdb` writes it into `postgresql.conf`) and file permissions. All variables that begin with
+/// `LC_` are also in the key.
 const VARIABLES: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "TZDIR", "UMASK", "UMASK_DIR"];
 
 /// This machine's time zone, which applies when no variable names one.
@@ -148,8 +147,8 @@ pub(crate) struct TemplateKey {
 
 impl TemplateKey {
     /// Makes the key for a data directory with `options` for the build `base`. `makers` is the
-    /// source code with which the product makes it. `user` is set where the server does not run as
-    /// this process's user.
+    /// product's source code that makes the directory. `user` is set if the server runs as another
+    /// user than this process.
     pub(crate) fn new(
         base: &Base,
         makers: &str,
@@ -183,8 +182,8 @@ impl TemplateKey {
     }
 }
 
-/// The version, and the size and modification time of server program and installer. These change
-/// when a build is replaced in place.
+/// The version, and the size and modification time of the server program and the installer. They
+/// change when another build is installed in the same folder.
 fn build(version: &str, program: &Path, installer: Option<&Path>) -> Result<String, Error> {
     fs::metadata(program).map_err(Error::io("cannot look at", program))?;
     let mut text = version.to_owned();
@@ -211,7 +210,7 @@ fn surroundings(variables: impl Iterator<Item = (String, String)>) -> String {
 /// Prefix for the names of folders in which templates are made. The template's hash follows.
 const PREFIX: &str = ".dbdyno-";
 
-/// Interval between two attempts to lock a folder in which others work.
+/// Interval between two attempts to lock a folder that another process has locked.
 const POLL: Duration = Duration::from_millis(50);
 
 /// A lock on a folder. The field is `None` where the filesystem has no locks for folders, as with
@@ -221,7 +220,7 @@ struct FolderLock {
     _flock: Option<Flock<File>>,
 }
 
-/// A lock for making one template. Only one process on this machine can hold it.
+/// A lock for making one template. Only one process on this machine can have this lock at a time.
 #[derive(Debug)]
 struct TemplateLock {
     folder: PathBuf,
@@ -229,7 +228,7 @@ struct TemplateLock {
 }
 
 /// Locks `folder`. The result is `None` when the folder is missing, when it was renamed or removed
-/// meanwhile, or when another process holds its lock.
+/// meanwhile, or when another process has its lock.
 fn lock_of(folder: &Path) -> Option<FolderLock> {
     let file = File::open(folder).ok()?;
     let opened = file.metadata().ok()?.ino();
@@ -242,7 +241,7 @@ fn lock_of(folder: &Path) -> Option<FolderLock> {
     (named == opened).then_some(FolderLock { _flock: lock })
 }
 
-/// Makes a lock's folder, unless it is there. Another process may remove it at any moment.
+/// Makes a lock's folder unless it exists. Another process may remove the folder at any moment.
 fn make_lock_folder(folder: &Path) -> Result<(), Error> {
     match fs::create_dir_all(folder) {
         // The folder existed, and its maker removed it before this process could look at it.
@@ -251,8 +250,8 @@ fn make_lock_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether `path` is a folder or is gone. Anything else in a lock folder's place is an error,
-/// because it would never go away.
+/// Whether `path` is a folder or no longer exists. A file with a lock folder's name is an error,
+/// because no process would remove it.
 fn is_folder_or_gone(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Ok(found) => found.is_dir(),
@@ -262,7 +261,7 @@ fn is_folder_or_gone(path: &Path) -> bool {
 
 impl TemplateLock {
     /// Waits until no other process makes the template with this hash in `template_dir`, and
-    /// removes what killed processes have left there.
+    /// removes the files that killed processes have left there.
     fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
         let folder = template_dir.join(format!("{PREFIX}{hash}"));
         loop {
@@ -282,10 +281,11 @@ impl TemplateLock {
         }
     }
 
-    /// Makes an empty folder that is removed with the value. Its name is short, because old
-    /// bootstrap scripts put a socket into it and socket paths are limited. Its name is also new,
-    /// because a server that a killed process has left may still write into the old folder.
-    fn workplace(&self) -> Result<TempDir, Error> {
+    /// Makes an empty folder that is removed with the value. The folder's name is short, because
+    /// old bootstrap scripts put a socket into it and the length of socket paths is limited. The
+    /// name is new each time, because a server of a killed process may still write into an earlier
+    /// folder.
+    fn work_dir(&self) -> Result<TempDir, Error> {
         tempfile::Builder::new()
             .prefix("")
             .tempdir_in(&self.folder)
@@ -293,9 +293,9 @@ impl TemplateLock {
     }
 }
 
-/// Removes what killed processes have left in `template_dir`. Only the folders of killed processes
-/// can be locked, because a live process still holds its lock. If a folder cannot be removed, the
-/// next process that wants a template tries again.
+/// Removes the files that killed processes have left in `template_dir`. Only the folders of killed
+/// processes can be locked, because a live process still has its lock. If a folder cannot be
+/// removed, the next process that wants a template tries again.
 fn sweep(template_dir: &Path) {
     let is_makers = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
@@ -309,8 +309,8 @@ fn sweep(template_dir: &Path) {
 
 impl Drop for TemplateLock {
     fn drop(&mut self) {
-        // Processes that wait for the lock see that the folder is gone, and look for the template
-        // again.
+        // A process that waits for the lock finds that the folder is gone, and then looks for the
+        // template again.
         let _ = fs::remove_dir(&self.folder);
     }
 }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_counts_as_another_one_when_its_program_or_installer_changes() {
+    fn a_changed_program_or_installer_counts_as_another_build() {
         let folder = tempfile::tempdir().unwrap();
         let program = touch(&folder.path().join("bin/mysqld"), "1");
         let installer = touch(&folder.path().join("scripts/mysql_install_db"), "1");

@@ -30,8 +30,8 @@ const CODES: &[(i32, &str, Class)] = codes! {
         SQLITE_RANGE SQLITE_NOTADB;
 };
 
-/// Returns a result code's name and class. They are the code's own, otherwise its primary code's. A
-/// code that is unknown either way is fatal, and its number is its name.
+/// Returns a result code's name and class. An unlisted extended code gets the name and class of its
+/// primary code. If that is unlisted too, the error is fatal and the number is the name.
 fn describe(code: i32) -> (String, Class) {
     let line = |wanted: i32| CODES.iter().find(|&&(known, ..)| known == wanted);
     match line(code).or_else(|| line(code & 0xff)) {
@@ -40,8 +40,8 @@ fn describe(code: i32) -> (String, Class) {
     }
 }
 
-/// Turns `error` into dbdyno's error. It names the database at `path`, and `doing`: a statement, or
-/// words such as "opening the database".
+/// Turns `error` into dbdyno's error. The message names the database at `path` and the operation
+/// `doing`, which is a statement or words such as "opening the database".
 pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, doing: &str) -> DbError {
     let (code, said) = match error {
         rusqlite::Error::SqliteFailure(failure, said) => {
@@ -60,7 +60,7 @@ pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, doing: &str) -> 
     )
 }
 
-/// Says what to check or to do, for codes whose own text does not say it.
+/// Advises what to check or to do, for codes whose own text does not say it.
 fn advice(code: Option<i32>, path: &Path) -> String {
     match code.map(|code| code & 0xff) {
         Some(ffi::SQLITE_FULL) => {

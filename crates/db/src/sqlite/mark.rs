@@ -30,11 +30,12 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
     })
 }
 
-/// Whether the file at `path` is a database that dbdyno made. An absent file is not.
+/// Whether the file at `path` is a database that dbdyno made. The result is `false` for an absent
+/// file.
 ///
-/// This reads only the header's bytes. Opening the database through SQLite could recover or
-/// checkpoint someone else's file. The marker is the first thing written to the file, before any
-/// WAL, so the header has it in every journal mode.
+/// This reads only the header's bytes. SQLite could recover or checkpoint someone else's file when
+/// it opens the database. The marker is written to the file before anything else and before a WAL
+/// exists, so the header has it in every journal mode.
 pub fn is_marked(path: &Path) -> Result<bool> {
     Ok(owner(path)? == Owner::Us)
 }
@@ -46,8 +47,8 @@ pub fn wipe(path: &Path) -> Result<()> {
             "was not made by dbdyno and will not be removed; choose another path, or remove it yourself";
         return Err(fatal(path, why));
     }
-    // The marked file goes last, so that the rest of an interrupted removal is still recognised as
-    // dbdyno's.
+    // The file with the marker is removed last, so that the rest of an interrupted removal is still
+    // recognised as dbdyno's.
     for file in database_files(path).iter().rev() {
         match fs::remove_file(file) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -59,7 +60,8 @@ pub fn wipe(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Marks a database that has no page yet and so was just made. Any other database stays unchanged.
+/// Marks a database that has no page yet, because it was just made. Any other database stays
+/// unchanged.
 pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<()> {
     if pragma::read(connection, path, "page_count")?.as_deref() != Some("0") {
         return Ok(());
@@ -69,7 +71,7 @@ pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<()> {
         .map_err(|error| from_sqlite(&error, path, "PRAGMA application_id"))
 }
 
-/// Whose a file is.
+/// The owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Us,
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn wiping_what_is_absent_or_empty_is_fine() {
+    fn wiping_an_absent_or_empty_file_succeeds() {
         let folder = folder();
         let path = folder.path().join("bench.db");
         wipe(&path).unwrap();

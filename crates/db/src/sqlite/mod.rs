@@ -1,5 +1,5 @@
-//! SQLite is the embedded default database. It runs in this process and blocks, so each connection
-//! needs its own thread.
+//! The embedded product SQLite, which is the default database. SQLite runs in this process and its
+//! calls block, so each connection needs its own thread.
 //!
 //! | file | contents |
 //! |---|---|
@@ -53,7 +53,7 @@ pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "integer primary key",
         int_key: "INTEGER NOT NULL",
-        // Only the type INTEGER makes a primary key the rowid. It has up to 64 bits.
+        // A primary key is the rowid only if its type is INTEGER. It has up to 64 bits.
         big_key: "INTEGER NOT NULL",
         big_int: "INTEGER",
         unsigned: false,
@@ -93,7 +93,8 @@ pub(crate) mod testing {
 
     use super::SqliteFile;
 
-    /// A folder next to the test binary. It is on the build's disk, while `/tmp` may be in memory.
+    /// A folder next to the test binary. That folder is on the build's disk, while `/tmp` may be in
+    /// memory.
     pub(crate) fn folder() -> TempDir {
         let binary = std::env::current_exe().unwrap();
         tempfile::tempdir_in(binary.parent().unwrap()).unwrap()
@@ -198,8 +199,8 @@ impl Product for Sqlite {
         let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
         deferred_work
             .capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
-        // NOOP, from SQLite 3.51 on, only reads the state. The columns are busy, frames in the log,
-        // and frames written back. They are -1 without a log.
+        // NOOP only reads the state; it exists from SQLite 3.51 on. The columns are busy, frames in
+        // the log, and frames written back. The numbers are -1 without a log.
         let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
         let column = |index: usize| number(answer.first()?.get(index)?.clone());
         if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {

@@ -15,7 +15,7 @@ const BEFORE_FIRST_PAGE: &[&str] = &["auto_vacuum", "encoding", "page_size"];
 /// Pragmas that SQLite knows but that have no value to read back.
 const WRITE_ONLY: &[&str] = &["case_sensitive_like", "incremental_vacuum", "optimize", "shrink_memory"];
 
-/// Pragmas that dbdyno sets itself, and what to do instead.
+/// Pragmas that dbdyno sets itself, each with the reason and advice for the user.
 const SET_BY_DBDYNO: &[(&str, &str)] = &[
     ("application_id", "it marks the files that dbdyno may remove; leave it out"),
     (
@@ -84,8 +84,8 @@ fn set(connection: &Connection, path: &Path, name: &str, wanted: &str) -> Result
     }
 }
 
-/// Whether this SQLite knows the pragma. This check also keeps names that are no plain words out of
-/// SQL text.
+/// Whether this SQLite knows the pragma. This check also keeps names that are not plain words out
+/// of the SQL text.
 fn is_known(connection: &Connection, path: &Path, name: &str) -> Result<bool> {
     let sql = "SELECT count(*) FROM pragma_pragma_list WHERE name = ?1";
     let count = connection.query_row(sql, [name], |row| row.get::<_, i64>(0));
@@ -128,7 +128,7 @@ fn is_same(name: &str, wanted: &str, effective: &str) -> bool {
         return *number == effective;
     }
     match lower.as_str() {
-        // cache_spill answers "on" with a number of pages.
+        // SQLite reports a `cache_spill` of "on" as a number of pages.
         "on" | "true" | "yes" if name == "cache_spill" => effective != 0,
         "on" | "true" | "yes" => effective == 1,
         "off" | "false" | "no" => effective == 0,
@@ -136,7 +136,7 @@ fn is_same(name: &str, wanted: &str, effective: &str) -> bool {
     }
 }
 
-/// Says why SQLite may not have accepted a pragma, for the reasons that users often meet.
+/// Names the most common reason why SQLite did not accept a pragma.
 fn hint(name: &str) -> &'static str {
     match name {
         "journal_mode" => " (WAL needs a file on a local disk, and no other connection in the way)",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_sqlite_did_not_take_is_fatal_with_both_values() {
+    fn the_error_for_a_value_that_sqlite_ignored_names_both_values() {
         assert_snapshot!(
             set_in_memory("journal_mode", "wal").unwrap_err(),
             @"m.db: SQLite did not take pragma journal_mode = wal: it is memory (WAL needs a file on a local disk, and no other connection in the way)"

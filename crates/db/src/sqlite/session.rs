@@ -14,8 +14,8 @@ use super::pragma::PragmaTiming;
 use super::{SqliteFile, mark, pragma};
 use crate::{Answer, Cells, Param, Result, Session, Statement};
 
-/// Number of prepared statements that a connection caches. Beyond it, a statement is compiled again
-/// at its next use.
+/// Number of prepared statements that a connection caches. With more statements, an evicted
+/// statement is compiled again at its next use.
 const STATEMENTS_MAX: usize = 1024;
 
 /// How long the session may keep its thread's runtime busy. A yield makes the runtime check its
@@ -30,16 +30,16 @@ pub struct SqliteSession {
     connection: Connection,
     path: PathBuf,
     /// Texts of the prepared statements, by id. The compiled statements borrow the connection, so
-    /// they live in its own cache and are found by text. That costs one hash and one copy of the
-    /// text per call, and no compilation.
+    /// they are in the connection's own cache, which finds them by text. That costs one hash and
+    /// one copy of the text per call, and no compilation.
     prepared: Vec<String>,
-    /// When the runtime last had its turn.
+    /// Time of the last yield to the runtime.
     yielded: Instant,
 }
 
 impl SqliteSession {
     /// Opens the file, and sets and checks its pragmas. An absent or empty file is made and marked
-    /// as dbdyno's (see [`super::is_marked`]). An existing one gets no marker. The error is
+    /// as dbdyno's (see [`super::is_marked`]). An existing database gets no marker. The error is
     /// [`crate::Class::Retry`] if another connection held its lock for the whole busy timeout.
     pub fn open(options: &SqliteFile) -> Result<Self> {
         let path = options.path.clone();
@@ -59,8 +59,9 @@ impl SqliteSession {
         Ok(Self { connection, path, prepared: Vec::new(), yielded: Instant::now() })
     }
 
-    /// Lets the runtime's timers and other tasks run if they had to wait for [`TURN_MAX`].
-    async fn give_turn(&mut self) {
+    /// Lets the runtime's timers and other tasks run, if the last yield was [`TURN_MAX`] or more
+    /// ago.
+    async fn yield_if_due(&mut self) {
         if self.yielded.elapsed() >= TURN_MAX {
             tokio::task::yield_now().await;
             self.yielded = Instant::now();
@@ -85,7 +86,8 @@ impl SqliteSession {
 
     fn run_text(&self, sql: &str) -> Result<Answer> {
         // SQLite rolls back by itself after some errors (full disk, input/output). The ROLLBACK
-        // that a client then sends would be an error. Other databases report success for it.
+        // that a client then sends would be an error. Other databases report success for such a
+        // ROLLBACK.
         if is_rollback(sql) && self.connection.is_autocommit() {
             return Ok(Answer::default());
         }
@@ -123,8 +125,8 @@ impl SqliteSession {
                 answer.bytes += size_bytes(row.get_ref(column)?);
             }
         }
-        // `changes` keeps its value across statements that change no row, such as SELECT, BEGIN or
-        // CREATE.
+        // A statement that changes no row, such as SELECT, BEGIN or CREATE, does not reset
+        // `changes`.
         if self.connection.total_changes() != changes_before {
             answer.affected = self.connection.changes();
         }
@@ -183,7 +185,7 @@ impl Session for SqliteSession {
         let text = std::str::from_utf8(sql)
             .map_err(|error| fatal(&self.path, format_args!("the statement is not UTF-8: {error}")))?;
         let answer = self.run_text(text);
-        self.give_turn().await;
+        self.yield_if_due().await;
         answer
     }
 
@@ -205,7 +207,7 @@ impl Session for SqliteSession {
 
     async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
         let answer = self.run_prepared(statement, params);
-        self.give_turn().await;
+        self.yield_if_due().await;
         answer
     }
 
@@ -214,7 +216,7 @@ impl Session for SqliteSession {
     }
 
     async fn close(self) {
-        // Dropping the session closes it too. No one is left to hear about a failure here.
+        // Dropping the session closes it too. The caller has no use for an error at this point.
         drop(self);
     }
 }
@@ -237,8 +239,8 @@ fn is_rollback(sql: &str) -> bool {
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// Returns the pause after the lock was found taken for the `count`-th time, counted from 0. It
-/// starts at 50 µs and doubles up to 2 ms.
+/// Returns the pause after the `count`-th failed attempt to get the lock, counted from 0. It starts
+/// at 50 µs and doubles up to 2 ms.
 fn pause(count: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1_u32.checked_shl(count).unwrap_or(u32::MAX)).min(LONGEST_PAUSE)
 }
@@ -246,9 +248,9 @@ fn pause(count: u32) -> Duration {
 /// Returns how many pauses fit into `limit`.
 ///
 /// SQLite counts one statement's pauses from 0 and passes only that count to the handler, so the
-/// deadline is a count too. It limits the sleep that is requested. The system's timers oversleep by
-/// some 60 µs per pause, so a wait may last a few percent longer than `limit`. The statement's work
-/// between two waits is not counted.
+/// deadline is a count too. The count limits the sum of the requested sleeps. The system's timers
+/// oversleep by some 60 µs per pause, so a wait may last a few percent longer than `limit`. The
+/// statement's work between two pauses is not counted.
 fn pauses_within(limit: Duration) -> u32 {
     let mut count = 0;
     let mut left = limit;
@@ -262,9 +264,9 @@ fn pauses_within(limit: Duration) -> u32 {
     count.saturating_add(u32::try_from(left.as_micros() / LONGEST_PAUSE.as_micros()).unwrap_or(u32::MAX))
 }
 
-/// Returns the handler with which a statement waits for another connection's lock: with short
-/// pauses that grow, until the time limit. It sleeps and returns `true` ("try again"), or returns
-/// `false` once `pauses` are used up.
+/// Returns the handler with which a statement waits for another connection's lock, in pauses that
+/// grow, until the time limit. It sleeps and returns `true` ("try again"), or returns `false` once
+/// `pauses` are used up.
 ///
 /// SQLite's own handler sleeps up to 100 ms at a time. A waiter may then stay asleep long after the
 /// lock is free, and the response time shows the sleep and not the lock.

@@ -1,4 +1,4 @@
-//! Tests of sessions on real files: answers, contention, full disks, large ids.
+//! Tests of sessions on real files: answers, contention, full disks and large ids.
 
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ fn a_prepared_insert_of_100_rows_and_ids_beyond_32_bits_work() {
 }
 
 #[test]
-fn wrong_use_of_statements_is_one_clear_sentence() {
+fn the_error_for_a_wrongly_used_statement_is_one_sentence() {
     let folder = folder();
     block_on(async {
         let mut session = SqliteSession::open(&options(folder.path(), &[])).unwrap();
@@ -131,7 +131,7 @@ fn a_file_in_an_absent_folder_and_a_file_that_is_no_database_are_fatal() {
 }
 
 #[test]
-fn a_full_file_is_fatal_and_a_rollback_after_it_is_fine() {
+fn a_full_file_is_fatal_and_a_rollback_after_it_succeeds() {
     for mode in ["delete", "wal"] {
         let folder = folder();
         let options = options(folder.path(), &[("journal_mode", mode), ("max_page_count", "20")]);
@@ -157,7 +157,7 @@ fn a_full_file_is_fatal_and_a_rollback_after_it_is_fine() {
 }
 
 #[test]
-fn pragmas_are_in_force_whatever_their_order() {
+fn pragmas_take_effect_in_any_order() {
     let folder = folder();
     let pragmas =
         [("journal_mode", "wal"), ("synchronous", "full"), ("page_size", "8192"), ("cache_size", "-4000")];
@@ -178,8 +178,8 @@ fn pragmas_are_in_force_whatever_their_order() {
     assert!(error.message.contains("did not take pragma page_size = 4096: it is 8192"), "{error}");
 }
 
-/// SQLite's own handler sleeps up to 100 ms at a time. The tests in `wait` cover the pauses of
-/// dbdyno's handler.
+/// SQLite's own handler sleeps up to 100 ms at a time. The tests in `session.rs` cover the pauses
+/// of dbdyno's handler.
 #[test]
 fn waits_for_locks_are_not_left_to_sqlites_own_handler() {
     let folder = folder();
@@ -216,7 +216,7 @@ fn two_writers_that_contend_all_the_time_lose_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_held_for_too_long_is_retry() {
+fn a_lock_that_is_held_for_too_long_gives_the_class_retry() {
     for mode in ["delete", "wal"] {
         let folder = folder();
         let mut options = options(folder.path(), &[("journal_mode", mode)]);
@@ -231,7 +231,7 @@ fn a_lock_that_is_held_for_too_long_is_retry() {
             let waited = start.elapsed();
             assert_eq!((error.class, error.code.as_str()), (Class::Retry, "SQLITE_BUSY"), "{mode}: {error}");
             assert!(waited >= Duration::from_millis(57), "{mode}: gave up after {waited:?}");
-            // A caller that sets no limit gets 5 s.
+            // rusqlite's default limit is 5 s.
             assert!(waited < Duration::from_secs(5), "{mode}: gave up only after {waited:?}");
             run(&mut owner, "COMMIT").await.unwrap();
             assert_eq!(waiter.execute(insert, &[Param::Int(1)]).await.unwrap().affected, 1, "{mode}");
@@ -240,7 +240,7 @@ fn a_lock_that_is_held_for_too_long_is_retry() {
 }
 
 #[test]
-fn a_read_transaction_that_turns_to_writing_too_late_is_retry() {
+fn a_read_transaction_that_writes_too_late_gives_the_class_retry() {
     let folder = folder();
     let options = options(folder.path(), &[("journal_mode", "wal")]);
     block_on(async {
@@ -266,7 +266,7 @@ fn a_timer_on_the_same_runtime_gets_its_turn_between_statements() {
                 session.execute(select, &[]).await.unwrap();
             }
         };
-        // Without its turn the load would never end.
+        // The load ends only because the timer gets its turn.
         let ended = tokio::time::timeout(Duration::from_millis(50), load).await;
         assert!(ended.is_err());
     });

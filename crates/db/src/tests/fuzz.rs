@@ -1,27 +1,27 @@
-//! Test helper for fuzzing: it plays damaged conversations, chosen by number, in a child process
-//! with limited memory.
+//! A test helper for fuzzing. It replays damaged server conversations in a child process with
+//! limited memory. An input's number determines the conversation and the damage.
 //!
-//! `DBDYNO_FUZZ_INPUTS` sets their number. A failure names its input, and `DBDYNO_FUZZ_FIRST` plays
-//! that input again.
+//! `DBDYNO_FUZZ_INPUTS` sets the number of inputs. A failure names its input, and
+//! `DBDYNO_FUZZ_FIRST` replays that input.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use nix::sys::resource::{Resource, setrlimit};
 
-/// Default number of inputs for each target. They take a few seconds in a debug build.
+/// Default number of inputs for each fuzz test. They take a few seconds in a debug build.
 const INPUTS: u64 = 10_000;
 
 /// Memory limit for the child process, in bytes.
 const ADDRESS_SPACE: u64 = 512 << 20;
 
-/// Environment variable that is set for the child.
+/// Environment variable that is set for the child process.
 const CHILD: &str = "DBDYNO_FUZZ_CHILD";
 
 /// A server's side of a conversation. It sends one part each time the client has sent something.
 pub(crate) type Conversation = Vec<Vec<u8>>;
 
-/// Bytes that begin lengths, packets, requests and errors.
+/// First bytes of lengths, packets, requests and errors.
 const TELLING: [u8; 12] = [0, 1, 3, 4, 0x7f, 0x80, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff];
 
 /// A random number sequence that depends only on the input's number (SplitMix64).
@@ -58,7 +58,7 @@ impl Random {
             }
             6 => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
             7 if at + 4 <= bytes.len() => {
-                // This writes a length, in one of the two byte orders.
+                // This writes a length in one of the two byte orders.
                 let length = (self.below(1 << 31) >> self.below(32)) as u32;
                 let order = [length.to_le_bytes(), length.to_be_bytes()][self.below(2)];
                 bytes[at..at + 4].copy_from_slice(&order);
@@ -69,8 +69,8 @@ impl Random {
     }
 }
 
-/// Input `number`: one of `conversations` with some damage. One in sixteen has none. The last
-/// `rare` conversations cost the client much time, so they come once in a hundred.
+/// Input `number`: one of `conversations` with some damage. One input in sixteen has no damage. The
+/// last `rare` conversations cost the client much time, so only one input in a hundred uses them.
 fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversation, Random) {
     let mut draws = Random(number.wrapping_mul(0xd134_2543_de82_ef95));
     let common = conversations.len() - rare;
@@ -79,17 +79,17 @@ fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversat
         _ => draws.below(common),
     };
     let mut conversation = conversations[chosen].clone();
-    let wounds = if draws.below(16) == 0 { 0 } else { 1 + draws.below(5) };
-    for _ in 0..wounds {
+    let damages = if draws.below(16) == 0 { 0 } else { 1 + draws.below(5) };
+    for _ in 0..damages {
         let part = draws.below(conversation.len());
         draws.damage(&mut conversation[part]);
     }
     (conversation, draws)
 }
 
-/// Plays damaged `conversations` with `play`, which returns a word for how each ended. A child
-/// process does this: the test `name` calls this function and is called again there. Each word in
-/// `endings` must occur.
+/// Passes damaged `conversations` to `play`, which returns a word for each outcome. This happens in
+/// a child process, which runs the test `name` again, and that test calls this function. Each word
+/// in `endings` must occur.
 pub(crate) fn fuzz(
     name: &str,
     conversations: &[Conversation],
@@ -124,7 +124,7 @@ pub(crate) fn fuzz(
     }
 }
 
-/// Names the input at which a test fails.
+/// Prints the number of the input at which a test fails.
 struct Named(u64);
 
 impl Drop for Named {

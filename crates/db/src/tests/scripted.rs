@@ -1,4 +1,5 @@
-//! Test helpers: a stream that sends scripted answers piece by piece, and ways to damage them.
+//! Test helpers: a stream that sends scripted answers piece by piece, and functions that damage the
+//! answers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,7 +30,7 @@ pub(crate) fn cases() -> ProptestConfig {
 }
 
 /// A server that sends its next answer each time the client sends something, and closes the
-/// connection after the last. Answers arrive in pieces with the given lengths, which repeat.
+/// connection after the last answer. Answers arrive in pieces with the given lengths, which repeat.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     answers: VecDeque<Vec<u8>>,
@@ -37,11 +38,11 @@ pub(crate) struct Scripted {
     sent: usize,
     pieces: Vec<usize>,
     piece: usize,
-    /// Adapts an answer to what the client has sent.
+    /// Adapts an answer to the bytes that the client has sent.
     fit: fn(&[u8], &mut [u8]),
-    /// What the client has sent.
+    /// The bytes that the client has sent.
     pub(crate) received: Vec<u8>,
-    /// The most bytes for which the client has reserved memory at once.
+    /// The largest read buffer that the client has offered, in bytes.
     pub(crate) widest: usize,
 }
 
@@ -53,7 +54,7 @@ impl Scripted {
         Self { answers, current, sent: 0, pieces, piece: 0, fit: |_, _| {}, received, widest: 0 }
     }
 
-    /// The same server, but `fit` adapts its answers to what it has received.
+    /// The same server, but `fit` adapts its answers to the received bytes.
     pub(crate) fn fitting(mut self, fit: fn(&[u8], &mut [u8])) -> Self {
         self.fit = fit;
         self
@@ -100,12 +101,12 @@ impl AsyncWrite for Scripted {
     }
 }
 
-/// Lengths of pieces, which are mostly a few bytes.
+/// Lengths of pieces. Most pieces have only a few bytes.
 pub(crate) fn pieces() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(prop_oneof![6 => 1..9_usize, 1 => 9..5_000_usize], 1..20)
 }
 
-/// One way to damage bytes. A place is a fraction of their length.
+/// One way to damage bytes. A position is a fraction of their length.
 #[derive(Debug, Clone)]
 pub(crate) enum Damage {
     Flip(prop::sample::Index, u8),
@@ -116,7 +117,8 @@ pub(crate) enum Damage {
     Cut(prop::sample::Index),
 }
 
-/// A few pieces of damage. Bytes that begin lengths and packets are set more often than others.
+/// A few pieces of damage. The first bytes of lengths and packets are written more often than other
+/// bytes.
 pub(crate) fn damages() -> impl Strategy<Value = Vec<Damage>> {
     let place = any::<prop::sample::Index>;
     let telling = prop::sample::select(vec![0, 1, 3, 4, 0x7f, 0x80, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff]);
@@ -131,7 +133,7 @@ pub(crate) fn damages() -> impl Strategy<Value = Vec<Damage>> {
     prop::collection::vec(damage, 1..6)
 }
 
-/// `bytes` with all of that damage, in order.
+/// `bytes` after all `damages`, in order.
 pub(crate) fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     for damage in damages {
         if bytes.is_empty() {
@@ -159,7 +161,7 @@ pub(crate) fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// Runs a future that never waits for anything outside.
+/// Runs a future that never waits for input from outside the test.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(work)

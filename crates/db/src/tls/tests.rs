@@ -11,7 +11,7 @@ fn reported(settings: TlsSettings, authority: &Authority) -> String {
 }
 
 #[test]
-fn files_that_are_missing_empty_or_of_no_use_are_named() {
+fn missing_empty_and_unusable_files_are_named() {
     let authority = Authority::new("ours");
     let files = authority.signed("client", "client.example", false);
     let other = authority.signed("other", "other.example", false);
@@ -40,7 +40,7 @@ fn files_that_are_missing_empty_or_of_no_use_are_named() {
 }
 
 #[test]
-fn off_is_no_tls_and_the_default_is_verify() {
+fn off_gives_no_tls_and_the_default_mode_is_verify() {
     assert_eq!(Tls::load(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }), Ok(None));
     assert_eq!(TlsMode::default(), TlsMode::Verify);
     for mode in TlsMode::ALL {
@@ -49,7 +49,7 @@ fn off_is_no_tls_and_the_default_is_verify() {
 }
 
 #[test]
-fn passwords_go_only_over_sockets_and_tls_that_is_demanded() {
+fn passwords_are_sent_only_over_sockets_and_required_tls() {
     let tls = |mode| Tls::load(TlsSettings { mode, ..TlsSettings::default() }).expect("settings");
     let may = |options: &LoginOptions, encrypted| Channel::new(options, encrypted).may_carry_passwords;
     let (socket, tcp) = (LoginOptions::socket("/s", "u"), LoginOptions::tcp("h", 1, "u"));

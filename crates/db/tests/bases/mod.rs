@@ -1,10 +1,10 @@
-//! Where the servers lie that the tests start, and what the tests of both protocols need to start
-//! one.
+//! The folder with the servers that the tests start, and helpers that the tests of both protocols
+//! use to start a server.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest time for a server to come up on a busy machine.
+/// Time limit for a server's start on a busy machine.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(600);
 
 /// The folder that holds the servers' base directories.
@@ -19,13 +19,13 @@ fn servers_folder() -> PathBuf {
     cache.join("dbdyno/servers")
 }
 
-/// Base directories whose name begins with `prefix`, sorted. Only for servers that `cargo xtask
-/// servers` does not get: a test of the others must fail where they are absent.
+/// Base directories whose names begin with `prefix`, sorted. Use this only for servers that `cargo
+/// xtask servers` does not get. A test of any other server must fail if the server is missing.
 pub(crate) fn found(prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(servers_folder()) else { return Vec::new() };
     let mut bases: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        // Next to a base directory may lie what is known of it.
+        // A server entry, which is a file, may be next to a base directory.
         .filter(|path| path.is_dir())
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
         .collect();
@@ -33,7 +33,7 @@ pub(crate) fn found(prefix: &str) -> Vec<PathBuf> {
     bases
 }
 
-/// Like [`found`], but at least one must be there.
+/// Does the same as [`found`], but panics if there is none.
 pub(crate) fn required(prefix: &str) -> Vec<PathBuf> {
     let bases = found(prefix);
     assert!(
@@ -45,7 +45,7 @@ pub(crate) fn required(prefix: &str) -> Vec<PathBuf> {
     bases
 }
 
-/// The last lines of a server's log.
+/// The last 25 lines of a server's log.
 pub(crate) fn tail(log: &Path) -> String {
     let text =
         std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Certificates of every kind, made when a test runs.
+//! A certificate authority and its certificates, made when a test runs.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) struct Files {
 }
 
 impl Authority {
-    /// A new one; others of the same name are other authorities all the same.
+    /// Makes a new authority. Each call makes a different authority, even with the same name.
     pub(crate) fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.distinguished_name = named(name);
@@ -37,7 +37,7 @@ impl Authority {
         self.folder.path().join("ca.pem")
     }
 
-    /// A certificate for `host`, whose files are called `name`.
+    /// Signs a certificate for `host`. Its files get the name `name`.
     pub(crate) fn signed(&self, name: &str, host: &str, is_expired: bool) -> Files {
         let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a host name");
         params.distinguished_name = named(name);

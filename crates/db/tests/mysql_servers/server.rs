@@ -1,5 +1,5 @@
-//! A real server: initialised in a temporary directory, started, and ended with the value that stands
-//! for it or with the test program.
+//! A real MySQL or MariaDB server in a temporary directory. The server ends when its value is
+//! dropped or when the test program ends.
 
 #[path = "../bases/mod.rs"]
 pub(crate) mod bases;
@@ -36,13 +36,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Initialises and starts the server whose base directory is `base`, without TLS.
+    /// Initialises and starts the server in the base directory `base`, without TLS.
     #[allow(dead_code, reason = "not all tests that share this file start one without TLS")]
     pub(crate) async fn start(base: &Path) -> Self {
         Self::start_with(base, &["--loose-skip-ssl".to_owned()]).await
     }
 
-    /// The same with these options.
+    /// Does the same as [`Server::start`] with `options`, so TLS is on unless they turn it off.
     pub(crate) async fn start_with(base: &Path, options: &[String]) -> Self {
         let name = base.file_name().expect("a base directory has a name").to_string_lossy().into_owned();
         let base = if base.join("usr").is_dir() { base.join("usr") } else { base.to_owned() };
@@ -64,7 +64,7 @@ impl Server {
             .args(["--loose-mysqlx=OFF", "--local-infile=ON"])
             .args(options)
             .stdout(Stdio::null())
-            // What it says before it has opened its log.
+            // This file gets the messages that the server prints before it has opened its log.
             .stderr(File::create(log.with_extension("first")).expect("a file for its first words"))
             .spawn()
             .expect("the server program starts");
@@ -83,12 +83,12 @@ impl Server {
         server
     }
 
-    /// `root` without password over the unix socket.
+    /// The login as `root`, who has no password, over the unix socket.
     pub(crate) fn root(&self) -> Options {
         Options::socket(&self.socket, "root")
     }
 
-    /// `user` over TCP.
+    /// The login as `user` over TCP.
     pub(crate) fn tcp(&self, user: &str) -> Options {
         Options::tcp("127.0.0.1", self.port, user)
     }
@@ -119,7 +119,7 @@ impl Drop for Server {
     }
 }
 
-/// The server program, under either of its names.
+/// The server program, which has one of two names.
 fn program(base: &Path) -> PathBuf {
     ["bin/mariadbd", "sbin/mariadbd", "bin/mysqld", "sbin/mysqld"]
         .iter()
@@ -130,15 +130,15 @@ fn program(base: &Path) -> PathBuf {
         })
 }
 
-/// The test's own folder. It also takes temporary files: a server that starts removes those of
-/// others in a shared folder.
+/// The test's own folder. It is also the folder for temporary files, because a server that starts
+/// would remove other servers' temporary files from a shared folder.
 fn folder_of(data: &Path) -> &Path {
     data.parent().expect("the data directory lies in the test's folder")
 }
 
 fn command(base: &Path, data: &Path) -> Command {
     let mut command = Command::new(program(base));
-    // Some bases bring libaio or protobuf along, next to the program or at the top.
+    // Some base directories contain libaio or protobuf, in a library folder or at the top.
     if !base.ends_with("usr") {
         let paths =
             [base.to_owned(), base.join("lib"), base.join("libs")].map(|path| path.display().to_string());
@@ -148,8 +148,8 @@ fn command(base: &Path, data: &Path) -> Command {
     command
 }
 
-/// Options that both initialisation and operation need. Small and without native AIO, of which a
-/// machine has few.
+/// Options for both initialisation and operation. Buffers are small, and native AIO is off because
+/// a machine has only a limited number of AIO contexts.
 fn common_options(base: &Path, data: &Path) -> Vec<String> {
     let mut options = vec![
         "--no-defaults".to_owned(),
@@ -174,7 +174,7 @@ fn common_options(base: &Path, data: &Path) -> Vec<String> {
     options
 }
 
-/// Makes the data directory, with `root` without password.
+/// Makes the data directory, in which `root` has no password.
 fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
     let installer = [
         "scripts/mariadb-install-db",
@@ -217,7 +217,7 @@ fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
     assert!(status.success(), "{name} could not be initialised ({status}):\n{}", tail(log));
 }
 
-/// The SQL that makes the system tables of MySQL 5.5 and 5.6, as a file to read from.
+/// A file with the SQL that makes the system tables of MySQL 5.5 and 5.6, opened for reading.
 fn bootstrap_sql(base: &Path, data: &Path) -> File {
     let path = data.with_file_name("bootstrap.sql");
     let mut file = File::create(&path).expect("a file for the bootstrap");

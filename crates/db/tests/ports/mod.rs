@@ -1,4 +1,4 @@
-//! Ports that the tests keep for their servers.
+//! Ports that the tests reserve for their servers.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -7,9 +7,9 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, setsockopt, socket, sockopt,
 };
 
-/// A free port of 127.0.0.1, and the socket that keeps it: as long as that is there, no one who
-/// asks the kernel for any port gets this one, and a server that asks for it by its number, with
-/// `SO_REUSEADDR`, does.
+/// Returns a free port on 127.0.0.1, and the socket that reserves it. While the socket exists, the
+/// kernel does not give the port to a process that asks for any free port. A server that binds the
+/// port by its number, with `SO_REUSEADDR`, still gets it.
 pub(crate) fn kept() -> (u16, OwnedFd) {
     let socket =
         socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");

@@ -1,5 +1,5 @@
-//! A real PostgreSQL server: initialised in a temporary directory, started, and ended with the value
-//! that stands for it or with the test program.
+//! A real PostgreSQL server in a temporary directory. The server ends when its value is dropped or
+//! when the test program ends.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -15,11 +15,12 @@ use crate::mysql_server::ports;
 use crate::mysql_server::templates::fresh;
 use crate::mysql_server::watchers::Watcher;
 
-/// Time for it to end with the test.
+/// Time limit for the server's end when its value is dropped.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// PostgreSQL refuses to run as root, so root's tests run it as this user, which may read what root
-/// may: the servers folder is often in root's home directory.
+/// PostgreSQL refuses to run as root, so tests that run as root start it as this user. The user may
+/// read every file that root may read, because the servers folder is often in root's home
+/// directory.
 const AS_OTHER_USER: &[&str] = &[
     "--reuid=nobody",
     "--regid=nogroup",
@@ -29,7 +30,7 @@ const AS_OTHER_USER: &[&str] = &[
     "--securebits=+no_setuid_fixup",
 ];
 
-/// Who may come in and how: each kind of login has a user of its own.
+/// The permitted logins. Each authentication method has its own user.
 const HBA: &str = "\
 local all postgres trust
 local all clear password
@@ -39,7 +40,7 @@ host all old 127.0.0.1/32 md5
 host all all 127.0.0.1/32 scram-sha-256
 ";
 
-/// As [`HBA`] for servers before 10, which know no SCRAM.
+/// The same for servers before 10, which do not support SCRAM.
 const HBA_WITHOUT_SCRAM: &str = "\
 local all postgres trust
 local all clear password
@@ -59,12 +60,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Initialises and starts the server whose base directory is `base`.
+    /// Initialises and starts the server in the base directory `base`.
     pub(crate) async fn start(base: &Path) -> Self {
         Self::start_with(base, &[]).await
     }
 
-    /// The same with these settings, `name=value`.
+    /// Does the same as [`Server::start`] with `settings`, each as `name=value`.
     pub(crate) async fn start_with(base: &Path, settings: &[String]) -> Self {
         let name = base.file_name().expect("a base directory has a name").to_string_lossy().into_owned();
         let programs = programs(base);
@@ -101,24 +102,24 @@ impl Server {
             .args(settings.iter().flat_map(|setting| ["-c", setting]))
             .spawn()
             .expect("the server program starts");
-        // An immediate shutdown.
+        // SIGQUIT requests an immediate shutdown.
         let watcher = Watcher::of(&child, "QUIT", folder.path());
         let mut server = Self { name, port, child, _kept_port: kept_port, _watcher: watcher, folder };
         server.await_login(&log).await;
         server
     }
 
-    /// The superuser without password over the unix socket.
+    /// The login as the superuser, who has no password, over the unix socket.
     pub(crate) fn root(&self) -> Options {
         self.socket("postgres").with_database("postgres")
     }
 
-    /// `user` over the unix socket.
+    /// The login as `user` over the unix socket.
     pub(crate) fn socket(&self, user: &str) -> Options {
         Options::socket(socket_path(self.folder.path(), self.port), user)
     }
 
-    /// `user` over TCP.
+    /// The login as `user` over TCP.
     pub(crate) fn tcp(&self, user: &str) -> Options {
         Options::tcp("127.0.0.1", self.port, user)
     }
@@ -146,8 +147,8 @@ impl Drop for Server {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        // An immediate shutdown takes the server's other processes and its shared memory along; a
-        // kill would not.
+        // An immediate shutdown also ends the server's other processes and removes its shared
+        // memory. SIGKILL would do neither.
         let _ = Command::new("kill").args(["-QUIT", &self.child.id().to_string()]).status();
         let begin = Instant::now();
         while begin.elapsed() < STOP_LIMIT {
@@ -161,7 +162,7 @@ impl Drop for Server {
     }
 }
 
-/// Where `initdb` and `postgres` are.
+/// The folder with `initdb` and `postgres`.
 fn programs(base: &Path) -> PathBuf {
     let of_debian = base.join("usr/lib/postgresql");
     let versions = std::fs::read_dir(of_debian).into_iter().flatten().flatten();
@@ -173,7 +174,7 @@ fn programs(base: &Path) -> PathBuf {
         })
 }
 
-/// A command as a user that PostgreSQL accepts, with its output in `log`.
+/// A command that runs as a user that PostgreSQL accepts, and appends its output to `log`.
 fn command(program: &Path, log: &Path) -> Command {
     let is_root =
         std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);

@@ -1,5 +1,5 @@
-//! Real servers that are stopped and started again: on their data, on copies of a snapshot, under a
-//! memory limit, hanging.
+//! Tests with real servers that are stopped and started again: on their own data, on copies of a
+//! snapshot, under a memory limit, and when they hang.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -92,7 +92,8 @@ fn starts_on_copies(wanted: Wanted) {
     }
 }
 
-/// What servers say of clients that came and did not log in, or went without a word.
+/// Log messages of servers about clients that connected but did not log in, or that disconnected
+/// without a goodbye.
 const COMPLAINTS: [&str; 10] = [
     "Aborted connection",
     "Got an error reading",
@@ -106,8 +107,8 @@ const COMPLAINTS: [&str; 10] = [
     "FATAL:  the database system is",
 ];
 
-/// A server that is stopped at once may not have read the goodbye yet, and ends the connection
-/// itself: that is no complaint.
+/// The end of a log line that does not count as a complaint. A server that is stopped right after a
+/// session may not have read the goodbye yet, so it ends the connection itself.
 const ENDED_BY_ITSELF: &str = "(KILLED)";
 
 fn complaints(log: &str) -> Vec<&str> {
@@ -129,9 +130,9 @@ fn recovered(wanted: Wanted, options: &str, folder: &Path) -> Server {
     spec.base.family.start(RuntimeDir::new().unwrap(), &spec, Data::AsItIs).unwrap()
 }
 
-/// Each logs all that it can about its connections.
+/// The servers log as much as they can about their connections.
 #[test]
-fn a_server_that_starts_or_recovers_has_nothing_to_complain_of_who_asks_whether_it_answers() {
+fn a_starting_or_recovering_server_logs_no_complaints_about_probes() {
     for (wanted, options) in [
         (MARIADB, "[mysqld]\ninnodb_buffer_pool_size = 32M\nlog_warnings = 9\n"),
         (MYSQL, "[mysqld]\ninnodb_buffer_pool_size = 32M\nlog_error_verbosity = 3\n"),
@@ -147,11 +148,11 @@ fn a_server_that_starts_or_recovers_has_nothing_to_complain_of_who_asks_whether_
     }
 }
 
-/// Versions that do not say in a file how far they have come are asked by logins, which they refuse
-/// and log until they have recovered.
+/// Some versions do not report the progress of their start in a file, so dbdyno probes them with
+/// logins. They refuse and log these logins until they have recovered.
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn what_other_servers_say_of_logins_that_came_too_early_is_not_shown() {
+fn log_lines_about_refused_probes_are_not_shown() {
     for wanted in OTHER_POSTGRESES {
         let folder = new_folder();
         let server = recovered(wanted, "log_connections = on\n", folder.path());
@@ -162,7 +163,7 @@ fn what_other_servers_say_of_logins_that_came_too_early_is_not_shown() {
 }
 
 #[test]
-fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
+fn data_in_use_and_data_of_others_are_refused() {
     let folder = new_folder();
     let spec = spec(MARIADB, folder.path());
     let server = Server::start(&spec).unwrap();
@@ -176,11 +177,11 @@ fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
     assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
 }
 
-/// A scan of more than the limit: the page cache of the server's files is the server's, and the
-/// limit holds for it.
+/// The server scans a table that is larger than the limit. The page cache of the server's files
+/// counts as the server's memory, so the limit applies to it.
 #[test]
 #[ignore = "in cargo xtask test --all: control groups"]
-fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
+fn the_memory_limit_includes_the_page_cache_of_the_servers_files() {
     const LIMIT: u64 = 320 << 20;
     let folder = new_folder();
     let spec = spec(MARIADB, folder.path());
@@ -208,7 +209,7 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
     assert!(used <= LIMIT && used > LIMIT / 2, "{used} bytes");
     let events = std::fs::read_to_string(group.join("memory.events")).unwrap_or_default();
     let of_v2 = events.lines().find_map(|line| line.strip_prefix("max ")?.parse().ok());
-    // What is sampled as `limit_hits`.
+    // dbdyno samples this counter as `limit_hits`.
     let hits = of_v2.unwrap_or_else(|| number(["memory.failcnt", "memory.failcnt"]));
     assert!(hits > 0, "the limit was never hit");
     server.stop().unwrap();
@@ -218,7 +219,7 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
 /// The buffer pool alone is larger than the limit.
 #[test]
 #[ignore = "in cargo xtask test --all: control groups"]
-fn a_server_that_needs_more_than_its_limit_is_said_to_have_died_of_it() {
+fn the_error_says_that_a_server_exceeded_its_memory_limit() {
     let folder = new_folder();
     let spec = spec(MYSQL, folder.path());
     let runtime_dir = RuntimeDir::new().unwrap().with_memory_limit(64 << 20).unwrap();
@@ -227,7 +228,7 @@ fn a_server_that_needs_more_than_its_limit_is_said_to_have_died_of_it() {
 }
 
 #[test]
-fn a_server_that_hangs_at_its_end_is_killed_and_its_data_are_not_called_sound() {
+fn a_server_that_hangs_at_its_stop_is_killed_and_reported_as_killed() {
     let folder = new_folder();
     let spec = spec(MARIADB, folder.path());
     let hang = |server: &Server| {
@@ -256,10 +257,10 @@ fn a_server_that_was_killed_before_its_stop_is_not_at_rest() {
     assert!(error.to_string().contains("signal 9"), "{error}");
 }
 
-/// The program stops itself (SIGSTOP) before it becomes the server.
+/// The program is a script that stops itself with SIGSTOP before it executes the server.
 #[test]
 #[ignore = "in cargo xtask test --all: initialises a build of its own"]
-fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
+fn a_server_that_hangs_at_its_start_is_stopped_after_the_time_limit() {
     let folder = new_folder();
     let real = base(MYSQL);
     let fake = folder.path().join("base");
@@ -273,7 +274,7 @@ fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
     let script = format!("case \"$*\" in *--socket=*) kill -STOP $$ ;; esac\nexec {real_program} \"$@\"");
     write_program(&fake.join("bin/mysqld"), &script);
     let base = Base::open(&fake).unwrap();
-    // A build that goes with this test, and its template with it.
+    // This build exists only in this test, so its template is removed with the test's folder.
     let template_dir = folder.path().join("templates");
     let start_timeout = Duration::from_secs(2);
     let spec = ServerSpec { base, template_dir, start_timeout, ..spec(MYSQL, folder.path()) };

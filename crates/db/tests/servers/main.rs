@@ -1,7 +1,7 @@
-//! Real servers: initialised, configured, started, asked, stopped, killed and refused.
+//! Tests that initialise, configure, start, query, stop and kill real servers.
 //!
-//! Tests of the first part need a MariaDB, a MySQL and a PostgreSQL; those of other versions are run
-//! by `cargo xtask test --all`.
+//! The tests that are not ignored need one MariaDB, one MySQL and one PostgreSQL. `cargo xtask test
+//! --all` also runs the tests of other versions.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

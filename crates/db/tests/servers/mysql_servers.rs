@@ -1,4 +1,4 @@
-//! Real MariaDB and MySQL servers: initialised, started, asked, stopped, killed and refused.
+//! Tests that initialise, start, query, stop and kill real MariaDB and MySQL servers.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,24 +17,25 @@ use crate::support::{
     wait_until_gone, with_options,
 };
 
-/// What differs between versions is tried with these too: a prefix, and the catalogue's name that
-/// gets one.
+/// Versions for tests of behaviour that differs between versions. Each entry has a prefix, and the
+/// catalogue's name for a server with that prefix.
 const OTHERS: [Wanted; 3] = [
     ("mariadb-10.1.", "mariadb-10.1.23"),
     ("mariadb-10.11", "mariadb-10.11-debian"),
     ("mysql-5.6.", "mysql-5.6.24"),
 ];
 
-/// Set in the copy of this program that is killed, to the folder of its server.
+/// Environment variable with the server's folder. It is set in the copy of this program that is
+/// killed.
 const HOLD: &str = "DBDYNO_TEST_HOLD";
 
-/// The base directory `name`; `None` for PostgreSQL, which has tests of its own.
+/// The base directory `name`; `None` for PostgreSQL, which has its own tests.
 fn mysql_named(name: &str) -> Option<Base> {
     Some(find_named(name).unwrap()).filter(|base| base.family.name() == "mysql")
 }
 
-/// For tests of initialising itself: a template of their own.
-fn initialised_here(spec: ServerSpec, folder: &TempDir) -> ServerSpec {
+/// Gives the spec its own template folder, for tests that need a server to be initialised.
+fn with_own_template(spec: ServerSpec, folder: &TempDir) -> ServerSpec {
     ServerSpec { template_dir: folder.path().join("templates"), ..spec }
 }
 
@@ -44,20 +45,20 @@ fn ask(server: &Server, sql: &str) -> String {
 
 #[test]
 fn a_build_starts_from_fresh_data_answers_and_stops_cleanly() {
-    lives(&base(MARIADB));
+    check_life(&base(MARIADB));
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
     [MYSQL].into_iter().chain(OTHERS).for_each(|wanted| drop(base(wanted)));
-    list(&servers_dir()).iter().filter_map(|name| mysql_named(name)).for_each(|base| lives(&base));
+    list(&servers_dir()).iter().filter_map(|name| mysql_named(name)).for_each(|base| check_life(&base));
 }
 
-fn lives(base: &Base) {
+fn check_life(base: &Base) {
     let name = &base.title;
     let folder = new_folder();
-    let server = Server::start(&initialised_here(spec(base, folder.path()), &folder))
+    let server = Server::start(&with_own_template(spec(base, folder.path()), &folder))
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let version = ask(&server, "SELECT VERSION()");
     assert!(version.starts_with(&base.release.to_string()), "{name} says {version}");
@@ -65,7 +66,7 @@ fn lives(base: &Base) {
     assert_eq!(ask(&server, "SELECT CURRENT_USER()"), "root@localhost", "{name}");
     assert_eq!(ask(&server, "SELECT @@skip_networking"), "1", "{name}");
     let temporary = PathBuf::from(ask(&server, "SELECT @@tmpdir"));
-    is_next_to(&temporary, &server.data_dir);
+    check_same_device(&temporary, &server.data_dir);
     let pid = server.pid();
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
     assert_eq!(program, base.program.canonicalize().unwrap(), "{name}: the process is not the server itself");
@@ -75,16 +76,17 @@ fn lives(base: &Base) {
     assert!(!temporary.exists(), "{name}: {} is left", temporary.display());
 }
 
-/// Sorts and temporary tables are on the device of the data, which is sampled.
-fn is_next_to(temporary: &Path, data: &Path) {
+/// Checks that temporary files are on the same device as the data, because dbdyno samples that
+/// device.
+fn check_same_device(temporary: &Path, data: &Path) {
     assert_eq!((temporary.parent(), temporary.is_dir()), (data.parent(), true), "{}", temporary.display());
     let device = |path: &Path| std::fs::metadata(path).unwrap().dev();
     assert_eq!(device(temporary), device(data));
 }
 
-/// A colon in a path would end the name of a folder in the list that tmpdir is.
+/// The option tmpdir is a list of folders, in which a colon separates two folders.
 #[test]
-fn below_a_folder_with_a_colon_a_server_starts_and_says_where_its_temporary_files_lie() {
+fn a_server_below_a_folder_with_a_colon_notes_its_folder_for_temporary_files() {
     let folder = new_folder();
     let below = folder.path().join("12:30");
     std::fs::create_dir(&below).unwrap();
@@ -95,7 +97,7 @@ fn below_a_folder_with_a_colon_a_server_starts_and_says_where_its_temporary_file
 }
 
 #[test]
-fn a_folder_for_temporary_files_of_the_option_file_is_left_alone() {
+fn a_tmpdir_in_the_option_file_is_used_and_not_removed() {
     let folder = new_folder();
     let own = folder.path().join("own");
     std::fs::create_dir(&own).unwrap();
@@ -109,21 +111,21 @@ fn a_folder_for_temporary_files_of_the_option_file_is_left_alone() {
 }
 
 #[test]
-fn the_option_file_holds_also_for_what_only_initialising_can_set() {
-    initialises_by_option_file(MARIADB);
+fn the_option_file_applies_to_initialisation() {
+    check_initialisation_options(MARIADB);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn the_option_file_holds_also_for_what_only_initialising_can_set_in_other_servers() {
-    [MYSQL].into_iter().chain(OTHERS).for_each(initialises_by_option_file);
+fn the_option_file_applies_to_initialisation_in_other_versions() {
+    [MYSQL].into_iter().chain(OTHERS).for_each(check_initialisation_options);
 }
 
-fn initialises_by_option_file(wanted: Wanted) {
+fn check_initialisation_options(wanted: Wanted) {
     let text = "[mysqld]\ninnodb_buffer_pool_size = 32M\ninnodb-page-size=8k # needs a template of its own\n\
                 datadir=/nowhere\nsocket=/nowhere/s\nlog-error=/nowhere/log\n";
     let folder = new_folder();
-    let spec = initialised_here(with_options(&base(wanted), folder.path(), text), &folder);
+    let spec = with_own_template(with_options(&base(wanted), folder.path(), text), &folder);
     let server = Server::start(&spec).unwrap();
     assert_eq!(ask(&server, "SELECT @@innodb_buffer_pool_size"), (32 * 1024 * 1024).to_string());
     assert_eq!(ask(&server, "SELECT @@innodb_page_size"), "8192");
@@ -132,16 +134,16 @@ fn initialises_by_option_file(wanted: Wanted) {
 
 #[test]
 fn a_server_that_dies_at_start_shows_the_end_of_its_log() {
-    [MARIADB, MYSQL].into_iter().for_each(dies_at_start);
+    [MARIADB, MYSQL].into_iter().for_each(check_death_at_start);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn servers_of_other_versions_that_die_at_start_show_the_end_of_their_logs() {
-    OTHERS.into_iter().for_each(dies_at_start);
+    OTHERS.into_iter().for_each(check_death_at_start);
 }
 
-fn dies_at_start(wanted: Wanted) {
+fn check_death_at_start(wanted: Wanted) {
     let base = base(wanted);
     let folder = new_folder();
     let spec = with_options(&base, folder.path(), "[mysqld]\nno_such_option = 1\n");
@@ -178,7 +180,7 @@ fn a_data_directory_that_is_not_ours_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_second_start_on_our_data_directory_begins_from_nothing() {
+fn a_second_start_on_our_data_directory_begins_with_fresh_data() {
     let base = base(MARIADB);
     let folder = new_folder();
     for _ in 0..2 {
@@ -212,7 +214,7 @@ fn a_server_killed_from_outside_is_noticed() {
 }
 
 #[test]
-fn two_servers_run_side_by_side_each_on_its_cpus() {
+fn two_servers_run_at_the_same_time_each_on_its_cpus() {
     let folders = [new_folder(), new_folder()];
     let bases = [base(MARIADB), base(MYSQL)];
     let cpus = first_and_last_cpu();
@@ -227,7 +229,7 @@ fn two_servers_run_side_by_side_each_on_its_cpus() {
     assert_ne!(servers[0].socket(), servers[1].socket());
     for (server, cpu) in servers.iter().zip(cpus) {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
-        // A thread that ends meanwhile has no status.
+        // A thread that has ended meanwhile has no status file.
         let statuses: Vec<String> = tasks
             .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).ok())
             .collect();
@@ -241,7 +243,7 @@ fn two_servers_run_side_by_side_each_on_its_cpus() {
 }
 
 #[test]
-fn a_dropped_value_leaves_no_process_and_no_socket() {
+fn a_dropped_server_leaves_no_process_and_no_socket() {
     let base = base(MARIADB);
     let folder = new_folder();
     let server = Server::start(&spec(&base, folder.path())).unwrap();
@@ -252,7 +254,8 @@ fn a_dropped_value_leaves_no_process_and_no_socket() {
     assert!(!socket.parent().unwrap().exists());
 }
 
-/// ScratchServers both parts: started again with [`HOLD`] set, it is the dbdyno that gets killed.
+/// The test plays both parts: it starts itself again with [`HOLD`] set, and the second process is
+/// the dbdyno that is killed.
 #[test]
 fn a_dbdyno_killed_by_9_leaves_no_server() {
     if let Some(folder) = std::env::var_os(HOLD).map(PathBuf::from) {
@@ -263,8 +266,8 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         panic!("no one killed the owner");
     }
     let folder = new_folder();
-    // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets
-    // need short paths.
+    // This folder has the files that the killed process can no longer remove. It is in /tmp,
+    // because sockets need short paths.
     let temporary = tempfile::tempdir().unwrap();
     let mut owner = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "mysql_servers::a_dbdyno_killed_by_9_leaves_no_server"])
@@ -291,8 +294,8 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
     let spec = spec(&base(MARIADB), folder.path());
     let temporary = spec.data_dir.with_extension("tmp");
     std::fs::write(temporary.join("ibXYZ"), "what a sort has left").unwrap();
-    // And its data directory may be used again, with empty temporary files, which go with the
-    // server.
+    // A new server can use the data directory. Its folder for temporary files is empty and is
+    // removed with the server.
     let server = Server::start(&spec).unwrap();
     assert!(temporary.is_dir() && !temporary.join("ibXYZ").exists());
     drop(server);
@@ -301,7 +304,7 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
+fn myrocks_is_loaded_if_the_build_has_it_and_reported_missing_otherwise() {
     for name in list(&servers_dir()) {
         let Some(base) = mysql_named(&name) else { continue };
         let folder = new_folder();
@@ -320,17 +323,17 @@ fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
 }
 
 #[test]
-fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
-    [MARIADB, MYSQL].into_iter().for_each(names_the_owner);
+fn dbdyno_takes_ownership_of_a_new_database_and_refuses_a_foreign_one() {
+    [MARIADB, MYSQL].into_iter().for_each(check_ownership);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn databases_of_other_versions_are_claimed_as_well() {
-    OTHERS.into_iter().for_each(names_the_owner);
+fn dbdyno_takes_ownership_of_databases_in_other_versions() {
+    OTHERS.into_iter().for_each(check_ownership);
 }
 
-fn names_the_owner(wanted: Wanted) {
+fn check_ownership(wanted: Wanted) {
     let folder = new_folder();
     let server = Server::start(&spec(&base(wanted), folder.path())).unwrap();
     block_on(async {
@@ -343,7 +346,8 @@ fn names_the_owner(wanted: Wanted) {
         session.query(b"CREATE DATABASE production").await.unwrap();
         let refused = take_ownership("production").await.unwrap_err();
         assert!(matches!(refused, Error::DatabaseNotOurs { .. }), "{refused}");
-        // The error says how to hand a database over; that must work as it is there.
+        // The error contains a statement that hands a database over to dbdyno. The statement must
+        // work as it is written.
         let message = refused.to_string();
         let statement = &message[message.find("CREATE TABLE").unwrap()..];
         session.query(statement.as_bytes()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Real PostgreSQL servers: initialised, started, asked, stopped, killed and refused.
+//! Tests that initialise, start, query, stop and kill real PostgreSQL servers.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -19,11 +19,12 @@ use crate::support::{
     wait_until_gone, with_options,
 };
 
-/// What differs between versions is tried with these too: a prefix, and the catalogue's name that
-/// gets one.
+/// Versions for tests of behaviour that differs between versions. Each entry has a prefix, and the
+/// catalogue's name for a server with that prefix.
 const OTHERS: [Wanted; 2] = [("pg-9.6.", "pg-9.6.24"), ("pg-18.", "pg-18.6")];
 
-/// Set in the copy of this program that is killed, to the folder of its server.
+/// Environment variable with the server's folder. It is set in the copy of this program that is
+/// killed.
 const HOLD: &str = "DBDYNO_TEST_HOLD";
 
 /// The base directory `name`; `None` for other products.
@@ -41,20 +42,20 @@ fn ask(server: &Server, sql: &str) -> String {
 
 #[test]
 fn a_build_starts_from_fresh_data_answers_and_stops_cleanly() {
-    lives(&base(POSTGRES));
+    check_life(&base(POSTGRES));
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
     OTHERS.into_iter().for_each(|wanted| drop(base(wanted)));
-    list(&servers_dir()).iter().filter_map(|name| postgres_named(name)).for_each(|base| lives(&base));
+    list(&servers_dir()).iter().filter_map(|name| postgres_named(name)).for_each(|base| check_life(&base));
 }
 
-fn lives(base: &Base) {
+fn check_life(base: &Base) {
     let name = &base.title;
     let folder = new_folder();
-    // Its own template: this is a test of initialising too.
+    // The test has its own template folder, so that the server is initialised.
     let template_dir = folder.path().join("templates");
     let server = started(&ServerSpec { template_dir, ..spec(base, folder.path()) });
     assert!(ask(&server, "SHOW server_version").starts_with(&base.version), "{name}");
@@ -77,17 +78,17 @@ fn lives(base: &Base) {
 }
 
 #[test]
-fn the_plans_settings_hold_but_paths_and_network_do_not() {
-    holds_settings(POSTGRES);
+fn the_plans_settings_apply_except_for_paths_and_network() {
+    check_settings(POSTGRES);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn the_plans_settings_hold_in_other_versions() {
-    OTHERS.into_iter().for_each(holds_settings);
+fn the_plans_settings_apply_in_other_versions() {
+    OTHERS.into_iter().for_each(check_settings);
 }
 
-fn holds_settings(wanted: Wanted) {
+fn check_settings(wanted: Wanted) {
     let text = "shared_buffers = 32MB\nPORT = 1\nlisten_addresses = '*' # all\nlogging_collector = on\n\
                 unix_socket_directories = '/nowhere'\nwal_level = minimal\nmax_wal_senders = 0\n";
     let folder = new_folder();
@@ -99,17 +100,17 @@ fn holds_settings(wanted: Wanted) {
 }
 
 #[test]
-fn a_server_that_dies_at_start_is_reported_with_its_last_words() {
-    dies_at_start(POSTGRES);
+fn a_server_that_dies_at_start_shows_the_end_of_its_log() {
+    check_death_at_start(POSTGRES);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn servers_of_other_versions_that_die_at_start_are_reported_with_their_last_words() {
-    OTHERS.into_iter().for_each(dies_at_start);
+fn servers_of_other_versions_that_die_at_start_show_the_end_of_their_logs() {
+    OTHERS.into_iter().for_each(check_death_at_start);
 }
 
-fn dies_at_start(wanted: Wanted) {
+fn check_death_at_start(wanted: Wanted) {
     let folder = new_folder();
     let spec = with_options(&base(wanted), folder.path(), "shared_bufers = 1GB\n");
     let error = Server::start(&spec).unwrap_err();
@@ -118,7 +119,7 @@ fn dies_at_start(wanted: Wanted) {
 }
 
 #[test]
-fn foreign_data_is_refused_and_stays() {
+fn data_of_others_are_refused_and_stay() {
     let folder = new_folder();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
@@ -150,14 +151,14 @@ fn all_processes_of_a_server_are_on_its_cpus() {
     let pids: Vec<&str> = pids.split_whitespace().collect();
     assert!(pids.len() >= 4, "{pids:?}");
     for pid in pids {
-        // One may have ended meanwhile.
+        // A process may have ended meanwhile.
         let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
         assert!(status.contains(&format!("\nCpus_allowed_list:\t{cpu}\n")), "{status}");
     }
 }
 
 #[test]
-fn a_dropped_value_leaves_no_process_and_no_socket() {
+fn a_dropped_server_leaves_no_process_and_no_socket() {
     let folder = new_folder();
     let server = started(&spec(&base(POSTGRES), folder.path()));
     let pid = server.pid();
@@ -171,10 +172,10 @@ fn a_dropped_value_leaves_no_process_and_no_socket() {
     assert!(!socket_folder.exists());
 }
 
-/// The first process is killed in the middle of a statement: the others go on for a moment, and the
-/// data directory is removed only when they are gone.
+/// The first process is killed in the middle of a statement. The other processes continue for a
+/// moment, and the data directory is removed only when they have ended.
 #[test]
-fn the_data_of_a_killed_server_waits_for_its_last_process() {
+fn a_killed_servers_data_stay_until_its_last_process_has_ended() {
     let folder = new_folder();
     let server = started(&spec(&base(POSTGRES), folder.path()));
     let (pid, data_dir) = (server.pid(), server.data_dir.clone());
@@ -196,7 +197,8 @@ fn the_data_of_a_killed_server_waits_for_its_last_process() {
     let _ = busy.join().unwrap();
 }
 
-/// ScratchServers both parts: started again with [`HOLD`] set, it is the dbdyno that gets killed.
+/// The test plays both parts: it starts itself again with [`HOLD`] set, and the second process is
+/// the dbdyno that is killed.
 #[test]
 fn a_dbdyno_killed_by_9_leaves_no_server() {
     if let Some(folder) = std::env::var_os(HOLD).map(PathBuf::from) {
@@ -207,8 +209,8 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         panic!("no one killed the owner");
     }
     let folder = new_folder();
-    // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets
-    // need short paths.
+    // This folder has the files that the killed process can no longer remove. It is in /tmp,
+    // because sockets need short paths.
     let temporary = tempfile::tempdir().unwrap();
     let mut owner = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "postgres_servers::a_dbdyno_killed_by_9_leaves_no_server"])
@@ -232,22 +234,22 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
     owner.kill().unwrap();
     owner.wait().unwrap();
     wait_until_gone(pid);
-    // And its data directory may be used again.
+    // A new server can use the data directory.
     started(&spec(&base(POSTGRES), folder.path()));
 }
 
 #[test]
-fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
-    names_the_owner(POSTGRES);
+fn dbdyno_takes_ownership_of_a_new_database_and_refuses_a_foreign_one() {
+    check_ownership(POSTGRES);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn databases_of_other_versions_are_claimed_as_well() {
-    OTHERS.into_iter().for_each(names_the_owner);
+fn dbdyno_takes_ownership_of_databases_in_other_versions() {
+    OTHERS.into_iter().for_each(check_ownership);
 }
 
-fn names_the_owner(wanted: Wanted) {
+fn check_ownership(wanted: Wanted) {
     let folder = new_folder();
     let server = started(&spec(&base(wanted), folder.path()));
     let options = server.options(Some("postgres"));
@@ -261,7 +263,8 @@ fn names_the_owner(wanted: Wanted) {
         session.close().await;
         let refused = take_ownership("production").await.unwrap_err();
         assert!(matches!(refused, Error::DatabaseNotOurs { .. }), "{refused}");
-        // The error says how to hand a database over; that must work as it is there.
+        // The error contains a statement that hands a database over to dbdyno. The statement must
+        // work as it is written.
         let message = refused.to_string();
         let statement = &message[message.find("CREATE TABLE").unwrap()..];
         let inside = server.options(Some("production"));
@@ -272,19 +275,19 @@ fn names_the_owner(wanted: Wanted) {
     });
 }
 
-/// The port is open to all users of the machine.
+/// All users of the machine can connect to the port.
 #[test]
-fn over_tcp_only_the_runs_own_client_is_let_in_and_the_client_trusts_the_runs_own_server_only() {
-    lets_in_its_client_only(POSTGRES);
+fn over_tcp_server_and_client_accept_only_certificates_of_the_same_run() {
+    check_mutual_tls(POSTGRES);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
-fn over_tcp_an_old_server_lets_in_the_runs_own_client_only() {
-    lets_in_its_client_only(OTHERS[0]);
+fn over_tcp_an_old_server_accepts_only_the_client_of_the_same_run() {
+    check_mutual_tls(OTHERS[0]);
 }
 
-fn lets_in_its_client_only(wanted: Wanted) {
+fn check_mutual_tls(wanted: Wanted) {
     let folder = new_folder();
     let certificates = Certificates::new("postgres").unwrap();
     let runtime_dir = RuntimeDir::new().unwrap().with_certificates(&certificates).unwrap();

@@ -1,8 +1,8 @@
-//! Copies on a filesystem with reflinks, an XFS in a file: they take no space, and what is written
-//! to them stays theirs.
+//! Tests of copies on a filesystem with reflinks, which is an XFS in a file. A copy takes no space,
+//! and writes to a copy do not change the original.
 //!
-//! Each test runs in a mount namespace of its own, with which the kernel takes the filesystem down
-//! however the test ends.
+//! Each test runs in its own mount namespace, so the kernel unmounts the filesystem however the
+//! test ends.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,16 +15,17 @@ use dbdyno_db::server::{Server, ServerSpec, Snapshot, prepare_data, remove_data}
 use nix::sys::statvfs::statvfs;
 use serde_json::json;
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
-/// Set in the copy of this program that has the filesystem, to where it is mounted.
+/// Environment variable with the mount point. It is set in the copy of this program that can see
+/// the filesystem.
 const MOUNTED: &str = "DBDYNO_TEST_XFS";
 
-/// Makes the filesystem and becomes the command after it.
+/// A script that makes and mounts the filesystem and then executes the command in its arguments.
 const MOUNT: &str = "set -e; truncate -s 1G image; mkfs.xfs -q -m reflink=1 image; mkdir xfs; mount -o loop image xfs; \
                      exec \"$@\"";
 
-/// Runs `check` in the filesystem: `test` is started again for it.
+/// Runs `check` in the filesystem, for which it starts `test` again in a child process.
 fn on_xfs(test: &str, check: impl FnOnce(&Path)) {
     if let Some(mounted) = std::env::var_os(MOUNTED) {
         return check(Path::new(&mounted));
@@ -42,14 +43,14 @@ fn on_xfs(test: &str, check: impl FnOnce(&Path)) {
     );
 }
 
-/// Bytes of the filesystem that are taken, once all writes have reached it.
+/// Used bytes in the filesystem, after all writes have been flushed.
 fn used(folder: &Path) -> u64 {
     nix::unistd::syncfs(File::open(folder).unwrap()).unwrap();
     let space = statvfs(folder).unwrap();
     (space.blocks() - space.blocks_free()) * space.fragment_size()
 }
 
-/// All files below `folder` with what is in them.
+/// All files below `folder` with their contents.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -70,11 +71,11 @@ fn a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it() {
     const BYTES: usize = 64 << 20;
     on_xfs("reflinks::a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it", |xfs| {
         let data_dir = xfs.join("data");
-        prepare_data(&data_dir, &GO_ON).unwrap();
+        prepare_data(&data_dir, &NOT_CANCELLED).unwrap();
         fs::write(data_dir.join("ibdata1"), vec![7; BYTES]).unwrap();
-        let snapshot = Snapshot::take(&data_dir, &xfs.join("snapshot"), json!(null), &GO_ON).unwrap();
+        let snapshot = Snapshot::take(&data_dir, &xfs.join("snapshot"), json!(null), &NOT_CANCELLED).unwrap();
         let before = used(xfs);
-        let copied = snapshot.restore(&data_dir, &GO_ON).unwrap();
+        let copied = snapshot.restore(&data_dir, &NOT_CANCELLED).unwrap();
         assert_eq!((copied.files, copied.shared_files, copied.bytes), (1, 1, BYTES as u64));
         let grown = used(xfs) - before;
         assert!(grown < 1 << 20, "the copy took {grown} bytes");
@@ -85,7 +86,7 @@ fn a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it() {
         let grown = used(xfs) - before;
         assert!((half.len() as u64..BYTES as u64).contains(&grown), "half of it was written: {grown} bytes");
         assert!(fs::read(xfs.join("snapshot/data/ibdata1")).unwrap() == vec![7; BYTES]);
-        snapshot.restore(&data_dir, &GO_ON).unwrap();
+        snapshot.restore(&data_dir, &NOT_CANCELLED).unwrap();
         assert!(fs::read(data_dir.join("ibdata1")).unwrap() == vec![7; BYTES]);
     });
 }

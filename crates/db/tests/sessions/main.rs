@@ -1,7 +1,8 @@
-//! The sessions against servers: real ones of every line, small ones that mean harm, silent ones.
+//! Tests of the sessions with real servers of every version line, with hostile servers and with
+//! silent servers.
 //!
-//! Tests of the first part share three servers ([`shared`]). Those of all versions, and those of a
-//! server's end, start servers of their own and are run by `cargo xtask test --all`.
+//! The tests that are not ignored share three servers ([`shared`]). `cargo xtask test --all` also
+//! runs the tests of all versions and the tests that kill a server, which start their own servers.
 
 mod foreign;
 mod hostile;

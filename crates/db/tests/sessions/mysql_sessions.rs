@@ -1,5 +1,5 @@
-//! What each session of MariaDB and MySQL sets for itself, whatever the server is set to, and what
-//! becomes of its statements and locks.
+//! Tests of MariaDB and MySQL sessions: the settings that each session sets itself, whatever the
+//! server's settings are, and the end of its statements and locks.
 
 use dbdyno_db::mysql::{MysqlSession, Options, capabilities};
 use dbdyno_db::{DatabaseAddress, DatabaseServer, Session, first_i64};
@@ -11,7 +11,7 @@ use crate::unwaited::{
     ProductStatements, check_cancelled, check_forgotten, check_in_transaction, check_lock,
 };
 
-/// The servers of each line, from the oldest on.
+/// The servers of each version line, the oldest first.
 fn bases() -> Vec<std::path::PathBuf> {
     let mariadb = ["mariadb-10.1.", "mariadb-10.11.", "mariadb-11.8"];
     let mysql = ["mysql-5.5.", "mysql-5.6.", "mysql-5.7.", "mysql-8.0.", "mysql-9"];
@@ -44,14 +44,13 @@ fn options(database_server: &DatabaseServer) -> &Options {
     options
 }
 
-/// Statements of the session, with this one where the version counts it already.
+/// Number of the session's statements. Some versions already count this statement.
 async fn questions(session: &mut MysqlSession) -> i64 {
     let rows = session.rows("SHOW SESSION STATUS LIKE 'Questions'").await.expect("a counter");
     rows[0][1].as_deref().expect("a value").parse().expect("a number")
 }
 
-/// Checks a session on `server` as it was found, and as the [`DatabaseServer`] has learnt to set
-/// it.
+/// Checks a session before and after the [`DatabaseServer`] has read the server's settings.
 async fn check_autocommit(server: &Server) {
     let mut database_server = database_server(server);
     let mut root = connected(&server.root()).await;

@@ -1,5 +1,5 @@
-//! Settling by state on real MySQL and MariaDB servers: work that was put off falls, and the wait
-//! ends when it has.
+//! Tests of [`Rest::Quiet`] on real MySQL and MariaDB servers: the wait ends when the deferred work
+//! has fallen below its limits.
 
 #![allow(clippy::unwrap_used, reason = "everything here is a test or a part of one")]
 
@@ -78,7 +78,7 @@ async fn a_server_that_dies_while_it_settles_is_lost_and_not_waited_for() {
     let mut session = loaded(&server).await;
     let capabilities = capabilities("InnoDB", true);
     let tables = ["pi1".to_owned()];
-    // Redo of which nothing may be left: it would wait for the whole of the cap.
+    // With this limit, which no history list can meet, the wait would last until the cap.
     let never = Bounds { history_length: -1, ..BOUNDS };
     let settling = settle(&mut session, &capabilities, &tables, quiet(60, never), true);
     let killing = async {
@@ -102,19 +102,19 @@ async fn check(server: &Server) {
         assert!(owed.levels.contains_key(level), "{}: {owed:?}", server.name);
     }
     assert!(owed.levels["checkpoint_age_bytes"] > 1 << 20, "{}: {owed:?}", server.name);
-    // 64 MiB without what the pool keeps for itself.
+    // The pool has 64 MiB, and the server keeps a part of them for its own use.
     assert!((60..=64).contains(&(owed.capacities["buffer_pool_bytes"] >> 20)), "{}: {owed:?}", server.name);
     assert!(owed.capacities["redo_capacity_bytes"] >= 1 << 23, "{}: {owed:?}", server.name);
 
     let capped = settled(&mut session, quiet(1, BOUNDS)).await.unwrap();
     assert!(!capped.is_quiet && capped.took >= capped.cap, "{}: {capped:?}", server.name);
     let bound = capped.bounds[DIRTY];
-    // Which level is too high depends on how far the server came while it was loaded.
+    // Which level is above its limit depends on the server's progress during the load.
     let is_over =
         |(level, value): (&String, &i64)| capped.bounds.get(level).is_some_and(|bound| value > bound);
     assert!(capped.before.iter().any(is_over), "{}: {capped:?}", server.name);
 
-    // Enough was seen of a slow server: faster, the rest is a matter of seconds.
+    // With more I/O capacity the server flushes the remaining pages within seconds.
     run(&mut session, "SET GLOBAL innodb_io_capacity = 2000").await;
     let calm = settled(&mut session, quiet(120, BOUNDS)).await.unwrap();
     assert!(calm.is_quiet && calm.missed.is_empty(), "{}: {calm:?}", server.name);
@@ -124,7 +124,8 @@ async fn check(server: &Server) {
     assert_eq!(setting(&mut session).await, 90, "{}: settings are restored", server.name);
 }
 
-/// A session on a server that has some 25 MB of dirty pages and is allowed few writes per second.
+/// A session on a server that has about 25 MB of dirty pages and may write only a few of them per
+/// second.
 async fn loaded(server: &Server) -> AnySession {
     let capabilities = capabilities("InnoDB", true);
     let connect = |options| {

@@ -1,5 +1,5 @@
-//! The MySQL session against real servers: logins, text and prepared statements, errors and their
-//! classes, lost servers.
+//! Tests of MySQL sessions with real servers: logins, text and prepared statements, error classes
+//! and lost servers.
 
 mod sha2;
 
@@ -13,7 +13,7 @@ use crate::shared;
 
 const BIG: usize = 20_000_000;
 
-/// Of what is kept, not far from the limit.
+/// Length of a value that is kept because it is just below the limit.
 const KEPT: usize = 8_000_000;
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn check_all(bases: Vec<std::path::PathBuf>) {
     }
 }
 
-/// All that leaves the server alive, with databases and users that are this test's own.
+/// Runs all checks that leave the server running. They use their own databases and users.
 async fn check(server: &Server) -> MysqlSession {
     let mut root = connected(&server.root()).await;
     check_greeting(server, &mut root).await;
@@ -110,7 +110,7 @@ async fn run(session: &mut MysqlSession, sql: &str) -> dbdyno_db::Answer {
 
 async fn check_greeting(server: &Server, root: &mut MysqlSession) {
     let (product, version) = server.name.split_once('-').expect("product-version");
-    // A folder of a Debian suite has its name after the version.
+    // The folder's name has the name of the Debian suite after the version.
     let version = version.split('-').next().unwrap_or(version);
     assert!(
         root.server_version().starts_with(version),
@@ -160,7 +160,7 @@ async fn check_prepared(root: &mut MysqlSession) {
         let answer = root.execute(point, &[Param::Int(id)]).await.expect("a point select");
         assert_eq!(answer.rows, rows, "{id}");
     }
-    // The type changes and changes back: the server must get it each time.
+    // The parameter's type changes and changes back. The client must send the type each time.
     for param in [Param::Text(b"2".to_vec()), Param::Text(b"3000000000".to_vec()), Param::Int(2)] {
         assert_eq!(
             root.execute(point, std::slice::from_ref(&param)).await.expect("a row").rows,
@@ -196,7 +196,7 @@ async fn check_prepared(root: &mut MysqlSession) {
     assert_eq!(root.prepare("SELEC ?").await.expect_err("no SQL").code, "1064");
 }
 
-/// Rows and statements beyond one packet of 16 MB.
+/// Checks rows and statements that need more than one packet of 16 MiB.
 async fn check_large(root: &mut MysqlSession) {
     let big = run(root, &format!("SELECT REPEAT('x', {BIG}), id FROM t WHERE id < 3")).await;
     assert_eq!(big.rows, 2);
@@ -206,7 +206,7 @@ async fn check_large(root: &mut MysqlSession) {
     let repeat = root.prepare("SELECT REPEAT('x', ?), 1").await.expect("a statement");
     let answer = root.execute(repeat, &[Param::Int(BIG as i64)]).await.expect("a large binary row");
     assert!(answer.rows == 1 && answer.bytes > BIG as u64, "{answer:?}");
-    // One packet exactly full, by command byte and text, and its neighbours.
+    // The command byte and the text fill one packet exactly, or have one byte less or more.
     for length in [0xff_ffff - 1, 0xff_ffff, 0xff_ffff + 1, BIG] {
         let text = "z".repeat(length - 1 - "SELECT LENGTH('')".len());
         assert_eq!(number(root, &format!("SELECT LENGTH('{text}')")).await, text.len() as i64);
@@ -229,17 +229,17 @@ async fn check_errors(root: &mut MysqlSession) {
         assert_eq!(class_of(root, sql).await, (class, code.to_owned()), "{sql}");
         assert_eq!(number(root, "SELECT 7").await, 7, "the session goes on after {sql}");
     }
-    // Without the capability for local files the server refuses by itself.
+    // The server refuses the statement, because the client does not offer local files.
     let (class, _) = class_of(root, "LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE t (b)").await;
     assert_eq!(class, Class::Refused);
-    // An error after the first rows were sent.
+    // This error comes after the first rows were sent.
     let late = "SELECT (SELECT id FROM t WHERE t.id <= s.id + 0 * SLEEP(0)) FROM t s ORDER BY NULL";
     assert_eq!(class_of(root, late).await, (Class::Refused, "1242".to_owned()));
     assert_eq!(number(root, "SELECT 8").await, 8);
 }
 
-/// A statement beyond `max_allowed_packet`: the server says so and closes the connection, maybe in
-/// the midst of it.
+/// Checks a statement that is larger than `max_allowed_packet`. The server reports an error and
+/// closes the connection, perhaps while the client is still sending.
 async fn check_too_large(server: &Server) {
     let mut session = connected(&server.root()).await;
     let sql = format!("SELECT LENGTH('{}')", "z".repeat(70 << 20));
@@ -247,7 +247,7 @@ async fn check_too_large(server: &Server) {
     assert_eq!(class_of(&mut session, "SELECT 1").await.0, Class::Lost);
 }
 
-/// Several results from one statement.
+/// Checks several results from one statement.
 async fn check_results_in_a_row(root: &mut MysqlSession) {
     run(root, "CREATE PROCEDURE pr() BEGIN SELECT 1 UNION SELECT 2; SELECT 3; UPDATE t SET a = 77 WHERE id = 1; END").await;
     assert_eq!(run(root, "CALL pr()").await.rows, 3);
@@ -259,8 +259,8 @@ async fn check_results_in_a_row(root: &mut MysqlSession) {
     assert_eq!(number(root, "SELECT 9").await, 9);
 }
 
-/// MariaDB from 10.6 describes columns again only when they have changed, and when it was not asked
-/// to leave that out.
+/// Checks column definitions. MariaDB from 10.6 leaves unchanged definitions out if the client
+/// permits that.
 async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     let always = server.root().with_connection_settings(ConnectionSettings {
         column_definitions: ColumnDefinitions::Always,
@@ -284,7 +284,7 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
         }
         assert_eq!([answers[0].rows, answers[1].rows], [2, 2]);
         bytes.push(answers[1].bytes);
-        // The same statement has other columns now.
+        // The same statement now has another column.
         run(session, "ALTER TABLE described.t ADD COLUMN c INT DEFAULT 7").await;
         for _ in 0..2 {
             assert_eq!(session.execute(statement, &[Param::Int(0)]).await.expect("two rows").rows, 2);
@@ -295,13 +295,13 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
         );
         run(session, "ALTER TABLE described.t DROP COLUMN c").await;
     }
-    // Two definitions of nearly 40 bytes each.
+    // There are two definitions of nearly 40 bytes each.
     assert_eq!(bytes[0] + 70 < bytes[1], leaves_out, "{bytes:?}");
     reported_always.close().await;
 }
 
-/// A server agrees to what it can, and answers count the same in each form, also those that report
-/// changes of the session's state.
+/// Checks that a server accepts the protocol options that it supports, and that answers have the
+/// same counts with all options, including answers that report changes of the session's state.
 async fn check_protocol_options(server: &Server, root: &MysqlSession) {
     let version: Vec<u32> =
         root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();
@@ -354,7 +354,8 @@ async fn check_client_charset(server: &Server) {
     assert!(error.message.contains("SHOW CHARACTER SET"), "{error}");
 }
 
-/// Whatever the character set of the database is: a table may have another.
+/// Checks loads with several character sets, because a table's character set may differ from the
+/// database's.
 async fn check_charset_of_loads(server: &Server, root: &mut MysqlSession) {
     for charset in ["latin1", "utf8mb4"] {
         run(root, "DROP TABLE IF EXISTS loaded").await;

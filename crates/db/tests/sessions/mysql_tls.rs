@@ -1,4 +1,5 @@
-//! TLS to real servers: MySQL with the certificates that it makes itself, MariaDB with given ones.
+//! Tests of TLS with real servers: MySQL with its own certificates, and MariaDB with the test's
+//! certificates.
 
 use std::path::Path;
 
@@ -15,7 +16,8 @@ fn tls(mode: TlsMode) -> Option<Tls> {
     Tls::load(TlsSettings { mode, ..TlsSettings::default() }).expect("settings")
 }
 
-/// Certificates checked against `authority`, maybe with a certificate of the client.
+/// TLS that verifies the server's certificate against `authority`, and that may have a client
+/// certificate.
 fn verified(authority: &Authority, client: Option<&Files>) -> Option<Tls> {
     let settings = TlsSettings {
         mode: TlsMode::Verify,
@@ -38,7 +40,7 @@ async fn run(session: &mut MysqlSession, sql: &str) {
     session.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// What we say of the connection is what the server says of it.
+/// Checks that the server reports the same encryption as dbdyno, and returns the cipher.
 async fn check_agreed(session: &mut MysqlSession, version: &str) -> String {
     let agreed = session.encryption().expect("an encrypted connection");
     assert_eq!(agreed.version, version);
@@ -52,14 +54,15 @@ async fn check_agreed(session: &mut MysqlSession, version: &str) -> String {
     };
     assert_eq!(reported("Ssl_version"), agreed.version);
     if version == "TLSv1.3" {
-        // MariaDB with wolfSSL says TLS13-AES128-GCM-SHA256, the others the registered name.
+        // MariaDB with wolfSSL reports TLS13-AES128-GCM-SHA256. The other servers report the
+        // registered name.
         let plain = |name: &str| name.replace("TLS13-", "TLS_").replace(['-', '_'], "");
         assert_eq!(plain(&reported("Ssl_cipher")), plain(&agreed.cipher));
     }
     agreed.cipher
 }
 
-/// A user of this name from 127.0.0.1 with this way to identify.
+/// Makes the user `name` at 127.0.0.1 with the authentication clause `how`.
 async fn user(root: &mut MysqlSession, name: &str, how: &str) {
     run(root, &format!("CREATE USER '{name}'@'127.0.0.1' {how}")).await;
 }
@@ -87,13 +90,13 @@ async fn mysql_8_0_with_its_own_certificates() {
     assert!(reported.contains("Access denied"), "{reported}");
     let reported = refused(tcp("sha", TlsMode::Verify)).await;
     assert!(reported.contains("no trusted authority has signed it"), "{reported}");
-    // Its certificate names no host at all.
+    // The server's certificate names no host.
     let data = first_text(&mut root, "SELECT @@datadir").await;
     let ca = Some(Path::new(&data).join("ca.pem"));
     let own = Tls::load(TlsSettings { ca, ..TlsSettings::default() }).expect("settings");
     let reported = refused(server.tcp("sha").with_tls(own)).await;
     assert!(reported.contains("it is not for 127.0.0.1"), "{reported}");
-    // Over its unix socket too, when that is demanded.
+    // TLS also works over the unix socket if it is required.
     let mut local = connected(&server.root().with_tls(tls(TlsMode::Require))).await;
     check_agreed(&mut local, "TLSv1.3").await;
     let local = connected(&server.root().with_tls(tls(TlsMode::Prefer))).await;
@@ -102,7 +105,7 @@ async fn mysql_8_0_with_its_own_certificates() {
 
 #[tokio::test]
 #[ignore = "in cargo xtask test --all: TLS with other settings"]
-async fn mysql_8_0_held_to_tls_1_2() {
+async fn mysql_8_0_limited_to_tls_1_2() {
     let base = required("mysql-8.0.").pop().expect("one");
     let options = ["--tls-version=TLSv1.2", "--ssl-cipher=ECDHE-RSA-AES128-GCM-SHA256"].map(str::to_owned);
     let server = Server::start_with(&base, &options).await;
@@ -113,14 +116,14 @@ async fn mysql_8_0_held_to_tls_1_2() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_refused_where_tls_is_demanded() {
+async fn a_server_without_tls_is_refused_if_tls_is_required() {
     let server = shared::mariadb().await;
     check_without_tls(&server).await;
 }
 
 #[tokio::test]
 #[ignore = "in cargo xtask test --all: every version"]
-async fn an_old_server_without_tls_is_refused_where_tls_is_demanded() {
+async fn an_old_server_without_tls_is_refused_if_tls_is_required() {
     let base = required("mysql-5.6.").pop().expect("one");
     check_without_tls(&Server::start(&base).await).await;
 }
@@ -140,7 +143,7 @@ async fn mariadb_with_given_certificates() {
         let files = authority.signed("server", "localhost", false);
         let mut options = ssl_options(&authority.ca(), &files);
         let plugins = base.join("usr/lib/mysql/plugin");
-        // The packages of some bases leave these plugins out.
+        // Some packages do not contain these plugins.
         let signing: Vec<&str> = [("ed25519", "auth_ed25519.so"), ("parsec", "auth_parsec.so")]
             .into_iter()
             .filter(|(_, file)| plugins.join(file).exists())
@@ -161,7 +164,7 @@ async fn mariadb_with_given_certificates() {
         assert!(reported.contains("Access denied"), "{reported}");
         let reported = refused(server.tcp("plain").with_tls(verified(&authority, None))).await;
         assert!(reported.contains("it is not for 127.0.0.1"), "{reported}");
-        // Over the unix socket the name is localhost.
+        // Over the unix socket the server's name is localhost.
         connected(&server.root().with_tls(verified(&authority, None))).await;
         for plugin in signing {
             check_signing(&server, &mut root, plugin, &authority).await;
@@ -169,7 +172,7 @@ async fn mariadb_with_given_certificates() {
     }
 }
 
-/// Logins by a plugin that signs, with and without TLS.
+/// Checks logins with an authentication plugin that signs a challenge, with and without TLS.
 async fn check_signing(server: &Server, root: &mut MysqlSession, plugin: &str, authority: &Authority) {
     user(root, plugin, &format!("IDENTIFIED VIA {plugin} USING PASSWORD('sécret of the test')")).await;
     let named = Options::tcp("localhost", server.port, plugin);
@@ -181,7 +184,7 @@ async fn check_signing(server: &Server, root: &mut MysqlSession, plugin: &str, a
     }
 }
 
-/// Options that give a server its certificates.
+/// Server options that name its certificates.
 fn ssl_options(ca: &Path, files: &Files) -> Vec<String> {
     [("ca", ca), ("cert", &files.cert), ("key", &files.key)]
         .map(|(name, path)| format!("--ssl-{name}={}", path.display()))
@@ -192,7 +195,7 @@ async fn first_text(session: &mut MysqlSession, sql: &str) -> String {
     session.rows(sql).await.expect(sql)[0][0].clone().expect("a text")
 }
 
-/// Short and long answers and statements, text and prepared.
+/// Checks short and long answers and statements, both as text and prepared.
 async fn check_traffic(session: &mut MysqlSession) {
     assert_eq!(first_i64(&session.rows("SELECT 7").await.expect("a row")), Some(7));
     let text = "z".repeat(1_000_000);

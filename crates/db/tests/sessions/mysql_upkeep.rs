@@ -1,5 +1,5 @@
-//! Upkeep, counters and descriptions on real servers: what is flushed, what is changed, what is
-//! restored.
+//! Tests of upkeep, counters and descriptions on real servers. They check that pages are flushed,
+//! and that changed settings are restored.
 
 #![allow(clippy::unwrap_used, reason = "everything here is a test or a part of one")]
 
@@ -64,10 +64,10 @@ async fn every_further_line_comes_to_rest() {
     }
 }
 
-/// MyRocks is a plugin that few base directories have.
+/// Few builds have the MyRocks plugin.
 #[tokio::test]
 #[ignore = "in cargo xtask test --all: builds with MyRocks"]
-async fn myrocks_comes_to_rest_without_a_wait_that_looks_at_nothing() {
+async fn myrocks_comes_to_rest() {
     const PLUGIN: &str = "lib/mysql/plugin/ha_rocksdb.so";
     let mut bases = ["mariadb-10.", "mariadb-11."].map(required).concat();
     bases.retain(|base| base.join("usr").join(PLUGIN).is_file() || base.join(PLUGIN).is_file());
@@ -101,7 +101,7 @@ async fn check_myrocks(base: &std::path::Path) {
     let written = "Rocksdb_flush_write_bytes";
     assert!(after[written] > before[written], "{}: the memtable is in no file", server.name);
     let mut names: Vec<&str> = report.parts.iter().map(|(name, _)| name.as_str()).collect();
-    // MariaDB to 11.8 has none.
+    // MariaDB up to 11.8 does not have this setting.
     let lacks = "this version has no rocksdb_compact_lzero_now";
     assert!(report.notes.iter().all(|note| note == lacks), "{}: {report:?}", server.name);
     if !report.notes.is_empty() {
@@ -132,14 +132,14 @@ async fn check(server: &Server) {
     check_binlog(&mut session).await;
 }
 
-/// A session on a server with a table whose pages are dirty, and with a dirty-page limit that
-/// nothing else sets.
+/// A session on a server that has a table with dirty pages, and a dirty-page limit that no other
+/// code sets.
 async fn prepared_session(server: &Server) -> AnySession {
     let mut session = connected(server.root()).await;
     run(&mut session, "CREATE DATABASE ib").await;
     let mut session = connected(server.root().with_database(DATABASE)).await;
     run(&mut session, "SET GLOBAL innodb_max_dirty_pages_pct = 73").await;
-    // It writes few pages of its own accord before the test looks at them.
+    // With this limit the server flushes few pages before the test reads their number.
     run(&mut session, "SET GLOBAL innodb_io_capacity = 100").await;
     run(
         &mut session,
@@ -156,7 +156,7 @@ async fn prepared_session(server: &Server) -> AnySession {
 async fn check_description(server: &Server, session: &mut AnySession) {
     let description = describe(session).await.unwrap();
     let (product, version) = server.name.split_once('-').unwrap();
-    // A folder of a Debian suite has its name after the version.
+    // The folder's name has the name of the Debian suite after the version.
     let version = version.split('-').next().unwrap_or(version);
     assert_eq!(description.product.to_lowercase(), product);
     let numbers = description.version.map(|number| number.to_string()).join(".");
@@ -165,7 +165,7 @@ async fn check_description(server: &Server, session: &mut AnySession) {
     let engine = if version.starts_with("10.1.") { "XtraDB 5.6." } else { "InnoDB" };
     assert!(description.engine.starts_with(engine), "{}: {}", server.name, description.engine);
     assert_eq!(description.settings["innodb_buffer_pool_size"], "67108864");
-    // A whole number before MySQL 5.7, a fraction since.
+    // The value is a whole number before MySQL 5.7 and a fraction from 5.7 on.
     assert_eq!(description.settings[SETTING].parse(), Ok(73.0), "{}", description.settings[SETTING]);
 
     let before = status(session).await.unwrap();
@@ -233,7 +233,7 @@ async fn check_foreign(server: &Server, session: &mut AnySession) {
     assert_eq!(names, ["analyze pi1", "wait"]);
 }
 
-/// Binary logs are dropped where there are any and the server is ours.
+/// Checks that binary logs are deleted if there are any and dbdyno owns the server.
 async fn check_binlog(session: &mut AnySession) {
     let log_bin = session.rows("SELECT @@GLOBAL.log_bin").await.unwrap();
     let keeps_log = first_i64(&log_bin) == Some(1);
@@ -275,7 +275,7 @@ async fn run(session: &mut AnySession, sql: &str) {
     session.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// The settings that the work changes, as far as the version has them.
+/// The settings that the upkeep changes, if the version has them.
 async fn flush_settings(session: &mut AnySession) -> Vec<(String, String)> {
     let sql = "SHOW GLOBAL VARIABLES WHERE variable_name IN \
                ('innodb_max_dirty_pages_pct', 'innodb_max_dirty_pages_pct_lwm', 'innodb_idle_flush_pct')";

@@ -1,5 +1,4 @@
-//! What becomes of statements on PostgreSQL that no one waits for any more, and of locks by
-//! connections.
+//! Tests of abandoned statements and advisory locks on PostgreSQL.
 
 use dbdyno_db::postgres::capabilities;
 use dbdyno_db::{DatabaseAddress, DatabaseServer};
@@ -30,7 +29,7 @@ async fn statements_are_cancelled_and_locks_are_kept() {
 
 #[tokio::test]
 #[ignore = "in cargo xtask test --all: every version"]
-async fn statements_are_cancelled_and_locks_are_kept_by_old_and_new() {
+async fn statements_are_cancelled_and_locks_are_kept_in_old_and_new_versions() {
     for base in ["pg-9.6.", "pg-15.", "pg-18."].into_iter().flat_map(required) {
         check(&Server::start(&base).await).await;
     }

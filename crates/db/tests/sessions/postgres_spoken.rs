@@ -1,5 +1,5 @@
-//! The PostgreSQL session against real servers: logins, statements, COPY, errors and their classes,
-//! lost servers.
+//! Tests of PostgreSQL sessions with real servers: logins, statements, COPY, error classes and lost
+//! servers.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::shared;
 
 const BIG: usize = 20_000_000;
 
-/// Of what is kept, not far from the limit.
+/// Length of a value that is kept because it is just below the limit.
 const KEPT: usize = 8_000_000;
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn every_further_line_is_spoken() {
     for prefix in ["pg-10.", "pg-11.", "pg-12.", "pg-13.", "pg-14.", "pg-17"] {
         check_all(required(prefix)).await;
     }
-    // Versions before their release: who tries them gets them by name.
+    // These are versions before their release. They are tested only if someone has installed them.
     check_all([found("pg-18-"), found("pg-19")].concat()).await;
 }
 
@@ -57,8 +57,8 @@ async fn check_all(bases: Vec<PathBuf>) {
     }
 }
 
-/// All that leaves the server alive, with tables in its first database and users that are this
-/// test's own.
+/// Runs all checks that leave the server running. They use their own users, and tables in the
+/// server's first database.
 async fn check(server: &Server) -> PostgresSession {
     let mut root = connected(&server.root()).await;
     check_greeting(server, &mut root).await;
@@ -190,7 +190,7 @@ async fn check_prepared(root: &mut PostgresSession) {
     assert_eq!(root.execute(most, &params).await.expect("a row").rows, 1);
 }
 
-/// Each type takes what the workloads give it, and says no to what it cannot hold.
+/// Checks that each type accepts the workloads' values and rejects values outside its range.
 async fn check_types(root: &mut PostgresSession) {
     run(
         root,
@@ -213,7 +213,7 @@ async fn check_types(root: &mut PostgresSession) {
         let error = root.execute(insert, &params).await.expect_err("out of range");
         assert_eq!((error.class, error.code.as_str()), (Class::Refused, "22003"), "{value}");
     }
-    // Without a type the server takes text; a number is written as one.
+    // The server treats a parameter without a type as text, and a number is sent as its digits.
     let text = root.prepare("SELECT ? || 'x'").await.expect("a statement");
     assert_eq!(root.execute(text, &[Param::Int(5)]).await.expect("a row").rows, 1);
 }
@@ -252,7 +252,7 @@ async fn check_errors(root: &mut PostgresSession) {
     let long = format!("SELECT '{}'::int", "x".repeat(1_000_000));
     let error = root.query(long.as_bytes()).await.expect_err("no number");
     assert!(error.message.len() < 1000, "{} bytes", error.message.len());
-    // A constraint that is only checked at the commit, after the tag.
+    // The server checks this constraint only at the commit, after it has sent the command tag.
     run(root, "CREATE TABLE late (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)").await;
     let insert = root.prepare("INSERT INTO late VALUES (?), (?)").await.expect("a statement");
     let error = root.execute(insert, &[Param::Int(1), Param::Int(1)]).await.expect_err("twice the same");
@@ -269,7 +269,7 @@ async fn check_copy(root: &mut PostgresSession) {
     run(root, "CREATE TABLE c (a int, b text)").await;
     let lines: Vec<String> = (0..30_000).map(|row| format!("{row}\trow {row}\n")).collect();
     let all = lines.concat();
-    // Chunks that end inside rows, and some that are longer than a batch.
+    // The chunks end inside rows, and some are longer than a batch.
     let chunks: Vec<&[u8]> = all.as_bytes().chunks(9_973).chain([b"".as_slice()]).collect();
     let copied = root.copy_in("COPY c FROM STDIN", chunks).await.expect("rows");
     assert_eq!(copied.affected, 30_000);
@@ -315,7 +315,7 @@ async fn check_logins(server: &Server, root: &mut PostgresSession) {
         let socket = server.socket(user).with_password(password.clone()).with_database("postgres");
         let tcp = server.tcp(user).with_password(password).with_database("postgres");
         let clear = user == "clear";
-        // A password that is stored as md5 cannot be proven by SCRAM, which the socket asks for.
+        // The socket requires SCRAM, which does not work with a password that is stored as md5.
         let ways = if has_scram && user == "old" { vec![tcp.clone()] } else { vec![socket, tcp.clone()] };
         for options in ways.iter().filter(|options| !clear || **options != tcp) {
             let mut session = connected(options).await;
@@ -376,7 +376,7 @@ async fn check_killed_server(server: &mut Server, mut root: PostgresSession) {
         .run_until(async {
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             server.kill();
-            // A server process outlives the first one for as long as its statement lasts.
+            // A session's process survives the first process until its statement ends.
             let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
             assert!(killed.is_ok());
             let error = sleeping.await.expect("no panic").expect_err("killed in mid-statement");

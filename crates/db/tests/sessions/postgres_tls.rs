@@ -1,4 +1,4 @@
-//! TLS to real PostgreSQL servers.
+//! Tests of TLS with real PostgreSQL servers.
 
 use dbdyno_db::postgres::{Options, PostgresSession, Secret};
 use dbdyno_db::{Param, Session, Tls, first_i64};
@@ -60,7 +60,7 @@ async fn check(server: &Server, authority: &Authority) {
             .with_tls(tls(mode, authority))
     };
     for mode in [TlsMode::Prefer, TlsMode::Require, TlsMode::Verify] {
-        // Of localhost, the server listens on 127.0.0.1 only.
+        // The name localhost may have several addresses, but the server listens only on 127.0.0.1.
         let mut session = connected(&options("localhost", "bench", mode)).await;
         let agreed = session.encryption().expect("an encrypted connection");
         let sql = "SELECT version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
@@ -83,14 +83,14 @@ async fn check(server: &Server, authority: &Authority) {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_refused_where_tls_is_demanded() {
+async fn a_server_without_tls_is_refused_if_tls_is_required() {
     let server = shared::postgres().await;
     let authority = Authority::new("another");
     let reported = refused(server.tcp("postgres").with_tls(tls(TlsMode::Require, &authority))).await;
     assert!(reported.contains("the server offers no TLS, which was demanded; set ssl = on"), "{reported}");
 }
 
-/// Short and long answers and statements, simple, prepared and COPY.
+/// Checks short and long answers and statements: simple, prepared and COPY.
 async fn check_traffic(session: &mut PostgresSession) {
     let text = "z".repeat(1_000_000);
     let length = session.rows(&format!("SELECT length('{text}')")).await.expect("a long statement");
@@ -107,7 +107,7 @@ async fn check_traffic(session: &mut PostgresSession) {
     assert_eq!(copied.affected, 200_000);
 }
 
-/// PostgreSQL takes no key that others may read.
+/// Restricts the key to its owner, because PostgreSQL rejects a key that other users may read.
 fn restrict(key: &std::path::Path) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(key, PermissionsExt::from_mode(0o600)).expect("a key file");

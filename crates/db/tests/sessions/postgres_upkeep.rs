@@ -1,4 +1,4 @@
-//! Upkeep, counters and descriptions on real PostgreSQL servers: what is vacuumed, what is counted.
+//! Tests of upkeep, counters and descriptions on real PostgreSQL servers.
 
 #![allow(clippy::unwrap_used, reason = "everything here is a test or a part of one")]
 
@@ -17,7 +17,7 @@ use crate::shared;
 
 const WAIT: Duration = Duration::from_secs(2);
 
-/// How long a test waits for what must come.
+/// Time limit for events that must happen.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 const SIDE_BY_SIDE: usize = 4;
@@ -46,13 +46,13 @@ fn postgres_18_comes_to_rest() {
 #[ignore = "in cargo xtask test --all: every version"]
 fn every_further_line_comes_to_rest() {
     let lines = ["pg-10", "pg-11", "pg-12", "pg-13", "pg-14", "pg-15", "pg-16", "pg-17"];
-    // Versions before their release: who tries them gets them by name.
+    // These are versions before their release. They are tested only if someone has installed them.
     let coming = ["pg-18-", "pg-19"];
     let bases = lines.into_iter().flat_map(required).chain(coming.into_iter().flat_map(found));
     check_all(&bases.collect::<Vec<_>>());
 }
 
-/// Some side by side: they wait more than they work.
+/// Checks several servers at the same time, because they wait most of the time.
 fn check_all(bases: &[PathBuf]) {
     for some in bases.chunks(SIDE_BY_SIDE) {
         std::thread::scope(|scope| {
@@ -60,8 +60,8 @@ fn check_all(bases: &[PathBuf]) {
                 scope.spawn(|| {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                     runtime.unwrap().block_on(async {
-                        // One of its workers may be at work at any moment, on a table of the
-                        // server's own.
+                        // An autovacuum worker could be running at any moment, even on a system
+                        // table.
                         let settings = ["autovacuum=off".to_owned()];
                         check(&Server::start_with(base, &settings).await).await;
                     });
@@ -92,7 +92,7 @@ async fn connected(options: Options) -> AnySession {
     database_server.connect().await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Two tables, half of whose rows are dead.
+/// Makes two tables in which half of the rows are dead.
 async fn fill(session: &mut AnySession) {
     for table in ["pi1", "pi2"] {
         for sql in [
@@ -105,7 +105,7 @@ async fn fill(session: &mut AnySession) {
             session.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{error}"));
         }
     }
-    // A session reports its work to the others with a delay.
+    // A session's work appears in the statistics with a delay.
     let begun = Instant::now();
     while dead_rows(session).await < 20_000 && begun.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -117,8 +117,8 @@ async fn dead_rows(session: &mut AnySession) -> i64 {
     first_i64(&session.rows(sql).await.unwrap()).unwrap_or(0)
 }
 
-/// Dead rows and log are owed until the cleanup, and one that an open transaction holds back is
-/// missed at the cap.
+/// Checks that dead rows and log are deferred work until the upkeep, and that dead rows that an
+/// open transaction needs are reported as missed at the cap.
 async fn check_quiet(server: &Server, session: &mut AnySession) {
     let mut owner = connected(server.root().with_database(DATABASE)).await;
     owner.query(b"BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
@@ -176,8 +176,8 @@ fn major(server: &Server) -> u32 {
     server.name["pg-".len()..].split(['.', '-']).next().unwrap().parse().unwrap()
 }
 
-/// A session that is no longer counted has reported what it did; where a file lies between, when
-/// that is old enough.
+/// Checks that a session that is no longer counted has reported its work. Before PostgreSQL 15 the
+/// counters come from a file, so they are complete only after the file's maximum age.
 async fn check_unreported(server: &Server, session: &mut AnySession) {
     let Some(alone) = unreported(session).await.unwrap() else {
         assert!(major(server) < 14, "{}", server.name);

@@ -1,6 +1,7 @@
-//! One MariaDB, one MySQL and one PostgreSQL for all tests of this program: each is started when
-//! the first test asks for it, and ends with the program. It is one test's at a time, which may
-//! change settings and count sessions; databases and users stay, so each test has names of its own.
+//! One MariaDB, one MySQL and one PostgreSQL for all tests in this program. Each server is started
+//! when the first test requests it, and ends with the program. Only one test at a time uses a
+//! server, so it may change settings and count sessions. Databases and users stay, so each test
+//! uses its own names.
 
 use std::time::Duration;
 
@@ -15,20 +16,20 @@ static MARIADB: OnceCell<Mutex<mysql_server::Server>> = OnceCell::const_new();
 static MYSQL: OnceCell<Mutex<mysql_server::Server>> = OnceCell::const_new();
 static POSTGRES: OnceCell<Mutex<postgres_server::Server>> = OnceCell::const_new();
 
-/// A MariaDB without TLS.
+/// A MariaDB server without TLS.
 pub(crate) async fn mariadb() -> MutexGuard<'static, mysql_server::Server> {
     let start = async || Mutex::new(mysql_server::Server::start(&required("mariadb-11.8")[0]).await);
     MARIADB.get_or_init(start).await.lock().await
 }
 
-/// A MySQL with the certificates that it makes itself.
+/// A MySQL server with its own certificates.
 pub(crate) async fn mysql() -> MutexGuard<'static, mysql_server::Server> {
     let start = async || Mutex::new(mysql_server::Server::start_with(&required("mysql-8.0.")[0], &[]).await);
     MYSQL.get_or_init(start).await.lock().await
 }
 
-/// A PostgreSQL without TLS and without automatic cleanup, whose workers may be at work at any
-/// moment, once the sessions of earlier tests have ended.
+/// A PostgreSQL server without TLS. Autovacuum is off, because its workers could be running at any
+/// moment. The function waits until the sessions of earlier tests have ended.
 pub(crate) async fn postgres() -> MutexGuard<'static, postgres_server::Server> {
     let settings = ["autovacuum=off".to_owned()];
     let start =

@@ -1,4 +1,5 @@
-//! Servers that let a client in and then answer nothing: a statement outside of a step has an end.
+//! Tests with servers that accept a login and then answer nothing. A statement outside a step must
+//! fail at its time limit.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -10,23 +11,25 @@ use dbdyno_db::{
     Class, DatabaseAddress, DatabaseServer, DbError, Param, Session, Statement, mysql, postgres,
 };
 
-/// Long compared with any limit of these tests.
+/// A time that is long compared with every limit in these tests.
 const FOREVER: Duration = Duration::from_secs(600);
 const LIMIT: Duration = Duration::from_millis(200);
 
-/// The greeting of a MySQL server without a password, then its OK.
+/// A MySQL server's greeting, and its OK for a login without a password.
 const MYSQL: [&[u8]; 2] = [
     b"\x4a\0\0\0\x0a8.0.31\0\x07\0\0\0abcdefgh\0\xff\xf7\x21\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0mysql_native_password\0",
     b"\x07\0\0\x02\0\0\0\x02\0\0\0",
 ];
 
-/// PostgreSQL says nothing first; then: you are in, your number is 7, I am ready.
+/// A PostgreSQL server sends nothing first. Then it accepts the login, reports the number 7 and is
+/// ready.
 const POSTGRES: [&[u8]; 2] = [
     b"",
     b"R\0\0\0\x08\0\0\0\0S\0\0\0\x18server_version\x0015.2\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x09Z\0\0\0\x05I",
 ];
 
-/// A server that says the first of `script`, after a packet the second, and reads on in silence.
+/// A server that sends the first part of `script`, and the second part after the client's first
+/// packet. After that it reads and sends nothing.
 fn silent(script: [&'static [u8]; 2]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -49,7 +52,7 @@ fn silent(script: [&'static [u8]; 2]) -> u16 {
 fn database_servers() -> [DatabaseServer; 2] {
     let mut mysql_greeting = MYSQL;
     let mut whole = mysql_greeting[0].to_vec();
-    // The length of the packet, of which the text above is the rest.
+    // The first byte of a packet is its length, here without the four bytes of the header.
     whole[0] = u8::try_from(whole.len() - 4).unwrap();
     mysql_greeting[0] = whole.leak();
     let mysql_options = mysql::Options::tcp("127.0.0.1", silent(mysql_greeting), "u");
@@ -71,7 +74,7 @@ fn is_silence(error: &DbError) -> bool {
 }
 
 #[tokio::test]
-async fn a_statement_outside_of_a_step_has_an_end_on_a_server_that_answers_nothing() {
+async fn a_statement_outside_a_step_fails_at_its_limit_on_a_silent_server() {
     for database_server in database_servers() {
         let connect = async || {
             let mut session = database_server.connect().await.unwrap();
@@ -84,8 +87,8 @@ async fn a_statement_outside_of_a_step_has_an_end_on_a_server_that_answers_nothi
         assert!(is_silence(&connect().await.rows("SELECT 1").await.unwrap_err()));
         assert!(is_silence(&connect().await.prepare("SELECT 1").await.unwrap_err()));
         assert!(is_silence(&connect().await.stay_while_idle().await.unwrap_err()));
-        // What was given up is not asked anything more: the answer could be that to the first
-        // query.
+        // A session whose statement was given up sends no other statement, because the next answer
+        // could belong to the first one.
         let mut given_up = connect().await;
         assert!(given_up.rows("SELECT 1").await.is_err());
         let again = given_up.rows("SELECT 2").await.unwrap_err();

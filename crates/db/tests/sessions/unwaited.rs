@@ -1,19 +1,19 @@
-//! What every server must do with statements that no one waits for or needs any more, and with
-//! locks, in its own words.
+//! Checks for every product: abandoned statements, forgotten prepared statements, transaction
+//! states and advisory locks. Each product provides its own statements.
 
 use std::time::Duration;
 
 use dbdyno_db::{AdvisoryLock, AnySession, DatabaseServer, LockAttempt, Session, first_i64};
 
-/// A product's statements.
+/// A product's statements for these checks.
 pub(crate) struct ProductStatements {
-    /// A statement that goes on for longer than any test.
+    /// A statement that runs longer than any test.
     pub(crate) sleeps: &'static str,
-    /// Counts those of others that are at work.
+    /// Counts the running statements of other sessions.
     pub(crate) at_work: &'static str,
-    /// Ends the connection of this number.
+    /// Makes the statement that ends the connection with this number.
     pub(crate) kill: fn(&str) -> String,
-    /// Says in its last cell how many statements are prepared.
+    /// Returns the number of prepared statements in its last column.
     pub(crate) prepared: &'static str,
 }
 
@@ -25,9 +25,9 @@ async fn number(session: &mut AnySession, sql: &str) -> Option<i64> {
     first_i64(&session.rows(sql).await.unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Checks that a statement is ended when it was dropped before its answer came, and that others are
-/// left alone until all are to end. `database_server` makes a [`DatabaseServer`] for the server
-/// `name` that knows of no connection yet.
+/// Checks that `cancel_abandoned` ends only a statement that was dropped before its answer, and
+/// that `cancel_all` ends all statements. `database_server` makes a [`DatabaseServer`] without
+/// connections for the server `name`.
 pub(crate) async fn check_cancelled(
     name: &str,
     database_server: impl Fn() -> DatabaseServer,
@@ -49,7 +49,7 @@ pub(crate) async fn check_cancelled(
     assert_eq!(number(&mut root, statements.at_work).await, Some(0), "{name}");
 }
 
-/// A lock is one connection's until that gives it back or ends.
+/// Checks that one connection has the lock until it releases the lock or ends.
 pub(crate) async fn check_lock(name: &str, database_server: &DatabaseServer, statements: &ProductStatements) {
     let taken = |held| -> Box<AdvisoryLock> {
         match held {
@@ -74,7 +74,7 @@ pub(crate) async fn check_lock(name: &str, database_server: &DatabaseServer, sta
     drop(taken(database_server.take_advisory_lock(Duration::from_secs(2)).await.expect("a login")));
 }
 
-/// A session knows from the last answer, of whatever form, whether a transaction is open.
+/// Checks that a session knows from every kind of answer whether a transaction is open.
 pub(crate) async fn check_in_transaction(name: &str, database_server: &DatabaseServer) {
     let mut session = connected(database_server).await;
     let one = session.prepare("SELECT 1").await.expect("a statement");
@@ -96,8 +96,7 @@ pub(crate) async fn check_in_transaction(name: &str, database_server: &DatabaseS
     assert!(!session.in_transaction(), "{name}");
 }
 
-/// The server keeps nothing of a prepared statement that is forgotten, and the others stay what
-/// they are.
+/// Checks that the server frees a forgotten prepared statement and keeps the others.
 pub(crate) async fn check_forgotten(
     name: &str,
     database_server: &DatabaseServer,

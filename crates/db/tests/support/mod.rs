@@ -1,8 +1,7 @@
-//! What tests with real servers share: builds that must be there, folders, templates, specs,
-//! sessions.
+//! Helpers for tests with real servers: required builds, folders, templates, specs and sessions.
 //!
-//! The servers are looked for in the servers folder. One that is absent fails its test: a test that
-//! skips proves nothing.
+//! The servers must be in the servers folder. A test whose server is missing fails, because a
+//! skipped test proves nothing.
 
 pub(crate) mod program;
 #[macro_use]
@@ -16,18 +15,18 @@ use dbdyno_db::server::{Base, Server, ServerSpec, find_named, list, servers_dir}
 use dbdyno_db::{ConnectionSettings, Session};
 use tempfile::TempDir;
 
-/// How the names of servers begin, and the catalogue's name that gets one.
+/// A prefix of server names, and the catalogue's name for a server with that prefix.
 pub(crate) type Wanted = (&'static str, &'static str);
 
-/// Longest time that a test waits for a process to end; only a fault comes near it.
+/// Longest time that a test waits for a process to end. Only a fault makes a test wait that long.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// One build of each product, for what does not depend on the version.
+/// One build of each product, for tests of behaviour that does not depend on the version.
 pub(crate) const MARIADB: Wanted = ("mariadb-11.8", "mariadb-11.8-debian");
 pub(crate) const MYSQL: Wanted = ("mysql-8.0.31", "mysql-8.0.31");
 pub(crate) const POSTGRES: Wanted = ("pg-15.", "pg-15.19");
 
-/// Names in the servers folder that begin as wanted; at least one.
+/// Names in the servers folder with the prefix of `Wanted`. Panics if there is none.
 pub(crate) fn all_of((prefix, catalogue): Wanted) -> Vec<String> {
     let folder = servers_dir();
     let mut names = list(&folder);
@@ -49,18 +48,18 @@ pub(crate) fn new_folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Templates are shared by all tests with servers: each build is initialised once. Tests of
-/// initialising itself have a folder of their own.
+/// The template folder of all tests with servers, so that each build is initialised only once.
+/// Tests of the initialisation use their own folder.
 pub(crate) fn templates() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
 }
 
-/// A server of `base` whose files lie in `folder`.
+/// A `base` server whose files are in `folder`.
 pub(crate) fn spec(base: &Base, folder: &Path) -> ServerSpec {
     ServerSpec::new(base, None, folder, templates()).unwrap()
 }
 
-/// The same with an option file.
+/// Does the same as [`spec`] with an option file that contains `text`.
 pub(crate) fn with_options(base: &Base, folder: &Path, text: &str) -> ServerSpec {
     let ending = base.family.facts().option_file_ending;
     let path = folder.join(format!("options.{ending}"));
@@ -72,8 +71,8 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// Sends the statements over one session; the first column of the last one's first row, empty
-/// without one.
+/// Runs the statements in one session. Returns the first column of the last statement's first row,
+/// or an empty text if there is no row.
 pub(crate) fn ask(server: &Server, statements: &[&str]) -> String {
     let database_server =
         server.address(None, &ConnectionSettings::default()).database_server("innodb", true);
@@ -89,7 +88,7 @@ async fn answer(mut session: impl Session, statements: &[&str]) -> String {
     rows.first().and_then(|row| row[0].clone()).unwrap_or_default()
 }
 
-/// Of those that this process may use; both are the same where there is but one.
+/// The first and the last CPU that this process may use. They are the same if there is only one.
 pub(crate) fn first_and_last_cpu() -> [u32; 2] {
     let usable = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
     let mut cpus = (0..1024).filter(|&cpu| usable.is_set(cpu as usize).unwrap_or(false));

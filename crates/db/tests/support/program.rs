@@ -1,11 +1,11 @@
-//! Shell scripts that tests put in the place of a server's programs.
+//! Shell scripts that tests use in place of a server's programs.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Writes a shell script that others run, and the folder that it lies in. A process of its own
-/// writes it: as long as anybody has a program open for writing the kernel refuses to run it, and a
-/// process that another test starts meanwhile has what this one has open.
+/// Writes an executable shell script, and makes its folder if needed. A separate process writes the
+/// script, because the kernel does not run a program that any process has open for writing, and a
+/// process that another test starts meanwhile inherits this process's open files.
 pub(crate) fn write_program(path: &Path, script: &str) {
     let text = path.with_extension("text");
     std::fs::create_dir_all(path.parent().expect("a path below a folder")).expect("a folder");

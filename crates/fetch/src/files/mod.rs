@@ -1,6 +1,6 @@
 //! Fetches a server's files from the source in its catalogue entry into the servers folder,
-//! completely or not at all. A fetch that fails removes its incomplete folders. After a crash they
-//! are found by their names and removed.
+//! completely or not at all. A fetch that fails removes its incomplete folders. After a crash, the
+//! next action finds incomplete folders by their names and removes them.
 
 mod archives;
 mod catalogue;
@@ -18,7 +18,7 @@ pub(crate) use catalogue::check_name;
 pub use catalogue::{Catalogue, Entry, Layout, Source, by_name, catalogue};
 pub use programs::{install_tools, missing_libraries, missing_tools};
 
-/// What to fetch, and the folders that the fetch works in.
+/// The entry to fetch, and the folders that the fetch uses.
 struct Goal<'a> {
     entry: &'a Entry,
     /// The folder into which files are unpacked. It is renamed to `base` when everything has
@@ -102,8 +102,8 @@ fn check_host(entry: &Entry) -> Result<(), Error> {
     }
 }
 
-/// Makes all files in `folder` executable, because some archive formats do not keep that. A missing
-/// folder is no error.
+/// Makes all files in `folder` executable, because some archive formats do not store file
+/// permissions. A missing folder is no error.
 fn make_executable(folder: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
 
@@ -129,7 +129,7 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Makes an empty folder next to the place of the future base directory `name`.
+    /// Makes an empty folder next to the future base directory `name`.
     pub(crate) fn new(servers_dir: &Path, name: &str) -> Result<Self, Error> {
         let path = servers_dir.join(format!("{name}{PARTIAL_SUFFIX}"));
         fs::create_dir(&path).map_err(Error::io("cannot make", path.clone()))?;
@@ -152,13 +152,13 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next `sweep`.
+        // A folder that cannot be removed now is removed by the next `sweep`.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes what a killed dbdyno has left in the servers folder. The caller must have the lock on
-/// the folder, so that no one else is working in it.
+/// Removes the files that a killed dbdyno has left in the servers folder. The caller must have the
+/// lock on the folder, so that no other process is working in it.
 pub(crate) fn sweep(servers_dir: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(servers_dir).map_err(Error::io("cannot read", servers_dir))?;
     for entry in entries.flatten() {

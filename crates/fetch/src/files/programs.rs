@@ -1,6 +1,6 @@
 //! Runs the programs with which dbdyno gets a server, and installs those that are missing. A
 //! program runs to its end unless the user cancels. When it fails, the error repeats the end of its
-//! output. Libraries that this machine lacks are found and installed in the same way.
+//! output. Missing libraries are found and installed in the same way.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -40,19 +40,19 @@ const DOWNLOAD_VARIABLES: &[&str] = &[
 
 /// A command for the downloading program `program`, with a clean environment.
 pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
-    let is_handed_on = |name: &str| {
+    let is_passed_on = |name: &str| {
         let lower = name.to_ascii_lowercase();
         // npm keeps its settings, such as registries, in these variables.
         DOWNLOAD_VARIABLES.contains(&lower.as_str()) || lower.starts_with("npm_config_")
     };
-    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
+    let passed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on));
     let mut command = calling(program);
-    command.envs(handed_on);
+    command.envs(passed_on);
     command
 }
 
-/// Runs `command` without input and returns what it printed. `what` says what the command is for.
-/// When `cancel` becomes true, the program and its children are stopped.
+/// Runs `command` without input and returns its output. `what` is the command's purpose, for
+/// messages. When `cancel` becomes true, the program and its children are stopped.
 pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Result<String, Error> {
     let line = shown(command);
     let failed = |status: String, output: String| Error::Tool {
@@ -113,8 +113,8 @@ pub fn missing_tools(entry: &Entry) -> Vec<String> {
     missing(entry, |program| find_in_path(program).is_some(), has_library)
 }
 
-/// Debian packages that are not installed and hold libraries that `entry`'s programs take from the
-/// machine. A server that was fetched needs them to run.
+/// Debian packages that are not installed and that contain libraries for `entry`'s programs. A
+/// fetched server needs these libraries to run.
 pub fn missing_libraries(entry: &Entry) -> Vec<String> {
     missing(entry, |_| true, has_library)
 }
@@ -162,8 +162,8 @@ fn programs_for(source: &Source) -> Vec<Tool> {
     }
 }
 
-/// Installs Debian `packages` on this machine. It updates the package lists first if the machine's
-/// own are too old.
+/// Installs Debian `packages` on this machine. If the machine's package lists are too old, it
+/// updates them and tries again.
 pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     if packages.is_empty() {
         return Ok(());
@@ -183,8 +183,8 @@ pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(
 fn install(packages: &[String]) -> Result<(), Error> {
     let mut command = apt_get();
     command.args(["install", "-y", "--no-install-recommends"]).args(packages);
-    // Half an installation is worse than one that no one needs any more, so an installation cannot
-    // be cancelled.
+    // An interrupted installation is worse than an unneeded one, so an installation cannot be
+    // cancelled.
     run("installing packages", &mut command, &AtomicBool::new(false)).map(drop)
 }
 

@@ -1,4 +1,4 @@
-//! The catalogue of servers: what becomes of its entries, and its page.
+//! Tests of the catalogue of servers, and of its page in the documentation.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

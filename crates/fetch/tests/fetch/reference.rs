@@ -1,4 +1,4 @@
-//! The page on servers shows the catalogue as it is.
+//! Tests that the page on servers shows the current catalogue.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use dbdyno_fetch::{Entry, Source, catalogue};
 const BEGIN: &str = "<!-- from servers.toml; DBDYNO_UPDATE=1 cargo test -p dbdyno-fetch --test fetch -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// `DBDYNO_UPDATE=1` writes the list again.
+/// With `DBDYNO_UPDATE=1` the test writes the list into the page.
 #[test]
 fn the_page_on_servers_has_the_catalogue() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/servers.md");

@@ -1,6 +1,6 @@
-//! The data behind config intents: what a config can ask for, and which options with which defaults
-//! each version of a product has. The data determine in which products and version ranges an intent
-//! is possible. A version range includes its start and excludes its end.
+//! The data behind config intents: the intents that a config can request, and the options that each
+//! version of a product has, with their defaults. The data determine the products and version
+//! ranges in which an intent is possible. A version range includes its start and excludes its end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Number,
     /// `true` or `false`.
     Switch,
-    /// One word from those in the intent's rules.
+    /// One of the words in the intent's rules.
     Choice,
     /// A time with a unit: `"30m"`.
     Duration,
@@ -35,8 +35,8 @@ pub(crate) enum Kind {
     Word,
 }
 
-/// Something that a config can ask from every server, and the options that fulfil it on each
-/// server.
+/// A property that a config can request from every server, and the options that fulfil the request
+/// on each server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Intent {
@@ -44,9 +44,9 @@ pub(crate) struct Intent {
     pub(crate) kind: Kind,
     #[cfg_attr(not(test), expect(dead_code, reason = "only the reference page shows it"))]
     pub(crate) about: String,
-    /// Rules. The first one that fits applies.
+    /// Rules. The first rule that fits applies.
     pub(crate) way: Vec<RenderRule>,
-    /// More rules. Every one that fits applies in addition.
+    /// More rules. Each rule that fits applies in addition.
     #[serde(default)]
     pub(crate) also: Vec<RenderRule>,
     #[serde(default)]
@@ -143,8 +143,8 @@ struct OptionFile {
 
 #[derive(Debug)]
 pub(crate) struct IntentData {
-    /// The intents in the order in which they are rendered. When two set the same option, the later
-    /// one wins.
+    /// The intents in the order in which they are rendered. If two intents set the same option, the
+    /// later intent wins.
     pub(crate) intents: Vec<Intent>,
     options: BTreeMap<(&'static Product, String), Vec<OptionRange>>,
     checked: BTreeMap<&'static Product, Vec<String>>,
@@ -173,8 +173,8 @@ impl IntentData {
         self.intents.iter().find(|intent| intent.name == name)
     }
 
-    /// The versions of `product` in which the option exists. Percona Server shares MySQL's entry
-    /// where it has none itself.
+    /// The versions of `product` in which the option exists. If Percona Server has no entry for the
+    /// option, MySQL's entry applies.
     pub(crate) fn ranges(&self, product: &'static Product, option: &str) -> &[OptionRange] {
         let of = |product| self.options.get(&(product, option.to_owned())).map(Vec::as_slice);
         of(product).or_else(|| of(product.base?)).unwrap_or_default()
@@ -209,7 +209,8 @@ fn parsed<T: for<'de> Deserialize<'de>>(text: &str) -> T {
     toml::from_str(text).expect("the data is part of the program and read by tests")
 }
 
-/// Versions of `product` in which some rule of `intent` that `fits` accepts can be rendered.
+/// Versions of `product` in which at least one rule of `intent` can be rendered, among the rules
+/// that `fits` accepts.
 pub(crate) fn spans(
     intent: &Intent,
     product: &'static Product,
@@ -234,19 +235,19 @@ pub(crate) fn rule_spans(rule: &RenderRule, product: &'static Product, word: Opt
         .collect()
 }
 
-/// Versions in which the option exists and has an effect. The data have no options such as
-/// `skip_log_bin`, so the option without `skip_` counts.
+/// Versions in which the option exists and has an effect. The data do not list options such as
+/// `skip_log_bin`, so the prefix `skip_` is removed first.
 fn existing(product: &'static Product, option: &str) -> Vec<Span> {
     let option = option.strip_prefix("skip_").unwrap_or(option);
     let ranges = IntentData::get().ranges(product, option).iter();
     ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
 }
 
-/// Describes where the rules that `fits` accepts can be rendered: `MySQL and Percona Server from
-/// 5.6.2; MariaDB before 11.0`.
+/// Names the products and versions in which the rules that `fits` accepts can be rendered: `MySQL
+/// and Percona Server from 5.6.2; MariaDB before 11.0`.
 pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
-    let as_base = |heir: &&'static Product| heir.base.is_some_and(|base| of(base) == of(*heir));
+    let as_base = |derived: &&'static Product| derived.base.is_some_and(|base| of(base) == of(*derived));
     let mut parts = Vec::new();
     for product in Product::all().filter(|product| !as_base(product)) {
         let found = of(product);
@@ -263,7 +264,8 @@ pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> 
     parts.join("; ")
 }
 
-/// Versions from `from` up to but not including `until`. A missing bound leaves that end open.
+/// Versions from `from` up to but not including `until`. If a bound is missing, the range is open
+/// at that end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct Span {
     #[serde(default)]
@@ -277,7 +279,7 @@ impl Span {
         self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|until| version < until)
     }
 
-    /// The versions that are in both spans.
+    /// The versions in both spans; `None` if the spans do not overlap.
     pub(crate) fn meet(self, other: Self) -> Option<Self> {
         let until = match (self.until, other.until) {
             (Some(left), Some(right)) => Some(left.min(right)),

@@ -1,9 +1,9 @@
-//! Config intents describe a server's configuration in words that hold for every product. dbdyno
-//! renders them to the options of each version, as its data say.
+//! Config intents describe a server's configuration in terms that are valid for every product. The
+//! data say to which options of each version dbdyno renders them.
 //!
-//! [`Intents`] are what a plan asks for. [`render()`] turns them into options for one
-//! [`ConfigServer`]. The data are TOML files, here and with each product's facts.
-//! docs/reference/config-intents.md is generated from it.
+//! [`Intents`] are the intents in a plan. [`render()`] turns them into options for one
+//! [`ConfigServer`]. The data are TOML files in this folder and in the crate `dbdyno-products`. The
+//! page docs/reference/config-intents.md is generated from them.
 
 mod data;
 #[cfg(test)]
@@ -48,7 +48,7 @@ pub const WHERE_POSSIBLE: &str = "where_possible";
 pub(crate) struct RequestedIntent {
     pub(crate) name: String,
     pub(crate) value: Value,
-    /// Whether servers that do not support the intent go without it.
+    /// Whether the intent is skipped on servers that do not support it.
     pub(crate) where_possible: bool,
 }
 
@@ -68,8 +68,8 @@ impl Intents {
         Self::from_table(&table).map_err(|error| wrong(error.to_string().replace('\n', "\n  ")))
     }
 
-    /// Reads a table with intents. Its table `where_possible` holds those that servers may go
-    /// without.
+    /// Reads a table with intents. Its table `where_possible` holds the intents that are skipped on
+    /// servers that do not support them.
     pub fn from_table(table: &toml::Table) -> Result<Self, Error> {
         let (mut intents, mut wrong) = (Self::default(), Vec::new());
         for (name, given) in table {
@@ -94,7 +94,7 @@ impl Intents {
         }
     }
 
-    /// Overlays `later` on these intents. Where both ask for the same one, `later` wins.
+    /// Overlays `later` on these intents. If both have the same intent, `later` wins.
     #[must_use]
     pub fn overlaid(mut self, later: Self) -> Self {
         self.requested.retain(|requested| later.get(&requested.name).is_none());
@@ -112,7 +112,7 @@ impl Intents {
         requested.map(|requested| (requested.name.clone(), requested.value.to_string())).collect()
     }
 
-    /// The bytes that an intent asks for, if its value is a size.
+    /// An intent's value in bytes, if it is a size.
     pub fn bytes(&self, name: &str) -> Option<u64> {
         match self.get(name)?.value {
             Value::Size(bytes) => Some(bytes),
@@ -143,8 +143,8 @@ fn not_toml(text: &str, error: &toml::de::Error) -> String {
     format!("line {line} is not TOML: {}", error.message())
 }
 
-/// Help for a name that is no intent. It names the intents with the most similar spelling,
-/// otherwise the place of the list.
+/// Help for an unknown intent. It names the intents with the most similar spelling. If there are
+/// none, it says where all intents are listed.
 fn unknown(name: &str) -> String {
     let mut near: Vec<(usize, &str)> = IntentData::get()
         .intents
@@ -164,7 +164,7 @@ fn unknown(name: &str) -> String {
     format!("`{name}` is not an intent; {help}")
 }
 
-/// Whether two names belong together: `buffer_pool` and `innodb_buffer_pool_size`,
+/// Whether one name contains the other: `buffer_pool` and `innodb_buffer_pool_size`,
 /// `max_connections` and `connections`.
 fn related(name: &str, known: &str) -> bool {
     let (short, long) = if name.len() < known.len() { (name, known) } else { (known, name) };

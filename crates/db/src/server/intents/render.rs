@@ -1,5 +1,5 @@
-//! Turns config intents into options for one server, or into sentences that say why that is
-//! impossible. [`ConfigServer`] is the server, and [`Rendered`] holds its options.
+//! Turns config intents into options for one server. If that is impossible, it explains why in
+//! sentences. [`ConfigServer`] is the server, and [`Rendered`] holds its options.
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +10,20 @@ use super::value::{Value, same_value};
 use super::{Intents, RequestedIntent, data, value};
 use crate::server::{Base, Error};
 
-/// Number of redo files when the server lets dbdyno choose it and the config names none.
+/// Number of redo files if the server lets dbdyno choose the number and the config does not set it.
 const REDO_FILES: u64 = 2;
 
 /// Bytes in one MiB. dbdyno rounds the size of each redo file down to a whole number of MiB,
-/// because old versions do so too.
+/// because old versions round it down as well.
 const MIB: u64 = 1 << 20;
 
 /// The result for one intent on one server.
 enum Outcome<'a> {
     Rules(Vec<&'a RenderRule>),
-    /// The server lacks the feature, which fulfils the request without any option.
+    /// The server lacks the feature and the config requests its absence, so no option is needed.
     Fulfilled,
-    /// The server cannot do it. The text completes a sentence that begins with the intent.
+    /// The server cannot fulfil the intent. The text completes a sentence that begins with the
+    /// intent.
     Impossible(String),
 }
 
@@ -58,7 +59,7 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
     Err(Error::Config { why: wrong.join("\n") })
 }
 
-/// Finds the rules that fulfil the request on this server, or says why there are none.
+/// Finds the rules that fulfil the request on this server. If there are none, the result says why.
 fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, requested: &RequestedIntent) -> Outcome<'a> {
     let fits = |rule: &&RenderRule| fits_version(server, rule, &requested.value);
     let candidates: Vec<&RenderRule> = intent.way.iter().filter(fits).collect();
@@ -115,7 +116,7 @@ fn has_option(server: &ConfigServer, option: &str) -> bool {
         .is_some_and(|range| range.state != OptionState::Ignored)
 }
 
-/// Says which engine or plugin `rule` needs that this variant or build does not have.
+/// Names the engine or plugin that `rule` needs, if this variant or build does not have it.
 fn lacks(server: &ConfigServer, rule: &RenderRule) -> Option<String> {
     if let Some(engine) = rule.engine.as_ref().filter(|engine| **engine != server.engine) {
         return Some(format!(
@@ -126,7 +127,7 @@ fn lacks(server: &ConfigServer, rule: &RenderRule) -> Option<String> {
     Some(format!("it needs the plugin {plugin}, which this build of {} does not have", server.title))
 }
 
-/// Says which limit the requested value exceeds on this server.
+/// Names the limit that the requested value exceeds on this server.
 fn exceeded_limit(
     server: &ConfigServer,
     intent: &Intent,
@@ -212,8 +213,8 @@ pub struct Setting {
 
 /// A user's own option file, as a server reads it.
 pub(crate) struct OwnConfig {
-    /// Names with underscores, and values, in the file's order. Those from included files are among
-    /// them.
+    /// Names with underscores, and values, in the file's order. Settings from included files are
+    /// among them.
     pub(crate) settings: Vec<(String, Option<String>)>,
     pub(crate) text: String,
 }
@@ -225,7 +226,7 @@ pub struct Rendered {
     pub product: &'static Product,
     /// Product and version for people.
     pub title: String,
-    /// Names and values of the intents, as a plan writes them; `None` where the plan asks for none.
+    /// Names and values of the intents, as a plan writes them; `None` if the plan has no intents.
     pub asked: Option<Vec<(String, String)>>,
     /// Options in the file's order, each once. For SQLite these are pragmas.
     pub settings: Vec<Setting>,
@@ -233,10 +234,11 @@ pub struct Rendered {
     pub initdb: Vec<Setting>,
     /// Text of the variant's own option file, if it has one.
     own_text: Option<String>,
-    /// What the variant itself sets, which wins over the intents. Names have underscores, and
-    /// values are as the server reads them.
+    /// The variant's own settings, which win over the intents. Names have underscores, and values
+    /// are as the server reads them.
     own: Vec<(String, Option<String>)>,
-    /// Sentences about intents that became no option, or that the variant's own settings change.
+    /// Sentences about intents that were not rendered to an option, or that the variant's own
+    /// settings override.
     pub notes: Vec<String>,
     /// The engine for the benchmark's tables, in lower case.
     pub engine: String,
@@ -266,7 +268,7 @@ impl Rendered {
         Self { file: Some(std::path::absolute(&path).unwrap_or(path)), ..self }
     }
 
-    /// Adds what the variant itself sets, which wins over the intents.
+    /// Adds the variant's own settings, which win over the intents.
     #[must_use]
     pub fn with_own(mut self, own: Vec<(String, Option<String>)>) -> Self {
         let changed = self.overridden(&own);
@@ -274,8 +276,8 @@ impl Rendered {
         Self { own, ..self }
     }
 
-    /// Names and values as the file writes them, and in its order: first those from intents, then
-    /// the variant's own.
+    /// Names and values as they are written in the file, in the file's order: first the options
+    /// from intents, then the variant's own.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));
         let own = self.own.iter().map(|(name, value)| (name, value));
@@ -289,14 +291,14 @@ impl Rendered {
     }
 
     /// Adds an option. It replaces the same option, or its opposite, from an earlier intent. If the
-    /// two mean different things, a note says which intent won.
+    /// two options have different meanings, a note says which intent won.
     pub(crate) fn set(&mut self, mut setting: Setting) {
         let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
         let earlier = list
             .iter()
             .position(|other| same_option(&other.name, &setting.name))
             .map(|index| list.remove(index));
-        // Each intent sets different switches in this option, so both lists are kept.
+        // Each intent sets different switches in `optimizer_switch`, so both lists are kept.
         if let Some(switches) = earlier.as_ref().filter(|_| setting.name == "optimizer_switch") {
             let both = [&switches.value, &setting.value].map(|value| value.clone().unwrap_or_default());
             setting.value = Some(both.join(","));
@@ -340,7 +342,7 @@ impl Rendered {
         self.initdb.iter().map(word).collect()
     }
 
-    /// Names and values of SQLite's pragmas. Those that the variant itself sets come last.
+    /// Names and values of SQLite's pragmas. The variant's own pragmas come last.
     pub fn pragmas(&self) -> Vec<(String, String)> {
         let is_own = |name: &String| self.own.iter().any(|(own, _)| own == name);
         let of_intents = self.settings.iter().filter(|setting| !is_own(&setting.name));
@@ -349,8 +351,8 @@ impl Rendered {
         all.map(|(name, value)| (name, value.unwrap_or_default())).collect()
     }
 
-    /// An option's value and the intent that set it. The intent is `None` when the variant itself
-    /// set it.
+    /// An option's value and the intent that set it. The intent is `None` if the variant's own
+    /// settings have the option.
     pub fn value(&self, option: &str) -> Option<(&str, Option<&str>)> {
         let own = self.own.iter().rev().find(|(name, _)| name == option);
         let own = own.and_then(|(_, value)| Some((value.as_deref()?, None)));
@@ -415,8 +417,8 @@ impl Rendered {
         }
     }
 
-    /// One sentence for each option to which the variant's own settings give another value than the
-    /// intents do.
+    /// One sentence for each option that the variant's own settings set to a different value than
+    /// the intents do.
     fn overridden(&self, own: &[(String, Option<String>)]) -> Vec<String> {
         let own = |setting: &Setting| own.iter().rev().find(|(name, _)| same_option(name, &setting.name));
         let say = |setting: &Setting| {
@@ -430,11 +432,11 @@ impl Rendered {
         self.settings.iter().filter_map(say).collect()
     }
 
-    /// Says from which intents the options come that `log` names. One of them may be the cause when
-    /// a server did not start.
+    /// Lists the options that `log` names, with the intents that set them. One of these may be the
+    /// reason why a server did not start.
     pub fn causes(&self, log: &str) -> Vec<String> {
         // The log may quote a command line, which has two dashes before a name and single dashes
-        // inside it. A file has underscores there.
+        // inside it. The settings have underscores instead.
         let log = log.replace("--", "  ").replace('-', "_");
         let named = self.settings.iter().chain(&self.initdb);
         let plain = |setting: &Setting| setting.name.trim_start_matches('-').replace('-', "_");
@@ -456,7 +458,7 @@ fn without_loose(name: &str) -> &str {
     name.strip_prefix("loose_").unwrap_or(name)
 }
 
-/// Options whose value is a name. With any value they are on, even with `0` or `off`.
+/// Options whose value is a name. Any value turns them on, even `0` or `off`.
 const OPTIONS_WITH_NAMES: &[&str] = &["log_bin"];
 
 /// Whether both names belong to one option, as `skip_log_bin` and `log_bin` do.
@@ -473,8 +475,8 @@ fn positive(name: &str) -> (&str, bool) {
     found.unwrap_or((name, false))
 }
 
-/// Whether two lines about one option mean the same. Bare `skip_x` means `x = off`, but it does not
-/// mean bare `x`.
+/// Whether two lines about one option have the same meaning. A bare `skip_x` means `x = off`, which
+/// is the opposite of a bare `x`.
 fn means_the_same(left: (&str, &Option<String>), right: (&str, &Option<String>)) -> bool {
     let meant = |(name, value): (&str, &Option<String>)| match (positive(name), value.as_deref()) {
         ((_, false), None) => "1".to_owned(),
@@ -496,10 +498,10 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// What is known about a build's loadable plugins.
+/// A build's loadable plugins, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plugins {
-    /// The build is not installed here. It is assumed to have every plugin.
+    /// The build is not installed on this machine. It is assumed to have every plugin.
     Unknown,
     /// The build's plugin folder; `None` for a build without plugins.
     In(Option<PathBuf>),
@@ -517,16 +519,16 @@ pub struct ConfigServer {
 }
 
 impl ConfigServer {
-    /// A server build that is installed here.
+    /// A server build that is installed on this machine.
     pub fn of_base(base: &Base, engine: &str) -> Self {
         let plugins = Plugins::In(base.plugin_dir.clone());
         let (product, version) = (base.product, base.release);
         Self { product, version, title: base.title.clone(), engine: engine.to_lowercase(), plugins }
     }
 
-    /// A server that is not installed here, by its name in the catalogue: `mariadb-10.11.5`,
-    /// `pg-18.6`. `mysql-9-sid` stands for the newest version 9. The result is `None` when the name
-    /// has no product and version.
+    /// A server that is not installed on this machine, by its name in the catalogue:
+    /// `mariadb-10.11.5`, `pg-18.6`. `mysql-9-sid` stands for the newest version 9. The result is
+    /// `None` when the name has no product and version.
     pub fn named(name: &str, engine: &str) -> Option<Self> {
         let (product, rest) = Product::of_build(name)?;
         let mut version = Release::parse(rest)?;
@@ -599,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_by_the_own_file_are_noted() {
+    fn settings_that_the_own_file_overrides_are_noted() {
         let own = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
         let said = rendered().overridden(&[own("sync_binlog", Some("0")), own("skip_log_bin", Some("1"))]);
         assert_eq!(
@@ -652,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_complaint_leads_to_the_intent() {
+    fn an_option_in_the_log_leads_to_its_intent() {
         let log = "mysqld --sync-binlog=0\n[ERROR] log_bin_index";
         assert_eq!(rendered().causes(log), ["sync_binlog comes from the intent sync_binlog = 0"]);
     }

@@ -1,4 +1,4 @@
-//! Tests of rendering config intents: the same intents on many versions, and what is refused.
+//! Tests of rendering config intents: the same intents on many versions, and refusals.
 
 use super::*;
 use dbdyno_products::Product;
@@ -92,7 +92,7 @@ fn the_same_intents_become_each_versions_own_options() {
 }
 
 #[test]
-fn switches_of_the_optimiser_come_together_in_one_option() {
+fn optimizer_switches_of_several_intents_share_one_option() {
     let asked = "multi_range_read = 'always'\nbatched_key_access = true\nsemi_join = false";
     insta::assert_snapshot!(file("mysql-5.6.24", asked), @r"
     # For MySQL 5.6.24, from the config of the plan.
@@ -109,7 +109,7 @@ fn switches_of_the_optimiser_come_together_in_one_option() {
 }
 
 #[test]
-fn an_old_server_with_a_small_redo_limit_says_so() {
+fn a_redo_size_above_an_old_servers_limit_is_refused() {
     let said = refusal(&server("mysql-5.5.34"), "redo = '4 GiB'");
     insta::assert_snapshot!(said, @r"
     redo = 4 GiB: MySQL 5.5.34 takes at most 4095 MiB
@@ -122,7 +122,7 @@ fn an_old_server_with_a_small_redo_limit_says_so() {
 }
 
 #[test]
-fn what_a_version_cannot_do_is_refused_with_where_it_can_be_had() {
+fn an_impossible_intent_is_refused_with_the_versions_that_support_it() {
     let text = "change_buffer = 'all'\nbuffer_pool_instances = 8\nbinlog_in_engine = true\nflush_method = 'all_o_direct'";
     insta::assert_snapshot!(refusal(&server("mariadb-11.8.6"), text), @r"
     buffer_pool_instances = 8: MariaDB 11.8.6 has none; it exists in MySQL and Percona Server; MariaDB before 10.5.1
@@ -134,7 +134,7 @@ fn what_a_version_cannot_do_is_refused_with_where_it_can_be_had() {
 }
 
 #[test]
-fn where_possible_goes_without_and_says_so() {
+fn an_impossible_intent_under_where_possible_is_left_out_with_a_note() {
     let text = "[where_possible]\nchange_buffer = 'all'\nio_capacity = 2000";
     insta::assert_snapshot!(file("mariadb-11.8.6", text), @r"
     # For MariaDB 11.8.6, from the config of the plan.
@@ -146,7 +146,7 @@ fn where_possible_goes_without_and_says_so() {
 }
 
 #[test]
-fn a_server_without_the_thing_fulfils_its_absence() {
+fn a_server_without_a_feature_fulfils_the_request_for_its_absence() {
     let asked = "query_cache = 'off'\nadaptive_hash_index = false\nthreads = 'per-connection'";
     assert_eq!(file("pg-18.6", asked), "# For PostgreSQL 18.6, from the config of the plan.\n");
     assert!(!file("mariadb-11.8.6", "change_buffer = 'off'").contains("change_buffer"));
@@ -182,7 +182,7 @@ fn engines_and_plugins_that_an_intent_needs_are_named() {
 }
 
 #[test]
-fn the_binlog_in_the_engine_is_of_mariadb_12_3() {
+fn mariadb_12_3_can_keep_the_binlog_in_the_engine() {
     insta::assert_snapshot!(file("mariadb-12.3.1", "binlog = 'on'\nbinlog_in_engine = true"), @r"
     # For MariaDB 12.3.1, from the config of the plan.
     [mysqld]
@@ -197,7 +197,7 @@ fn the_binlog_in_the_engine_is_of_mariadb_12_3() {
 }
 
 #[test]
-fn xtradb_of_5_5_has_a_name_of_its_own_for_neighbours() {
+fn xtradb_5_5_has_another_name_for_flush_neighbors() {
     let last = |name| file(name, "flush_neighbors = 'off'").lines().last().unwrap_or_default().to_owned();
     let servers = ["percona-5.5.24", "mariadb-5.5.24", "percona-8.0.36", "mariadb-10.1.23"];
     let (old, new) = ("innodb_flush_neighbor_pages = none", "innodb_flush_neighbors = 0");
@@ -205,7 +205,7 @@ fn xtradb_of_5_5_has_a_name_of_its_own_for_neighbours() {
 }
 
 #[test]
-fn an_own_option_is_found_also_where_the_server_may_pass_over_it() {
+fn an_own_option_is_found_even_with_the_prefix_loose() {
     let own = |name: &str| vec![(name.to_owned(), Some("x".to_owned()))];
     let sets =
         |name: &str| Rendered::of(&server("mariadb-11.8.6")).with_own(own(name)).sets_itself("ssl_cert");
@@ -230,7 +230,7 @@ fn sqlite_gets_pragmas() {
 }
 
 #[test]
-fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
+fn the_shipped_configs_can_be_rendered_for_their_servers() {
     let of_config = [
         (
             "small.toml",
@@ -260,7 +260,7 @@ fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
 /// Every option that a rule names must be in the data for each product in the rule. A spelling
 /// mistake would make the rule impossible without any error.
 #[test]
-fn every_way_of_the_data_can_be_rendered_somewhere() {
+fn every_rule_can_be_rendered_in_some_version() {
     for intent in &IntentData::get().intents {
         for rule in intent.way.iter().chain(&intent.also) {
             for product in &rule.on {
@@ -279,9 +279,9 @@ fn every_way_of_the_data_can_be_rendered_somewhere() {
     }
 }
 
-/// Ranges that overlap would make a default ambiguous.
+/// A default would be ambiguous if ranges overlapped.
 #[test]
-fn ranges_of_an_option_do_not_overlap() {
+fn an_options_version_ranges_do_not_overlap() {
     for product in Product::all() {
         for name in IntentData::get().names(product) {
             let spans: Vec<_> =

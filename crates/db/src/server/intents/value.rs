@@ -15,12 +15,12 @@ pub(crate) enum Value {
     /// A number of seconds.
     Duration(u64),
     Fraction(f64),
-    /// A word that the intent knows, or a name.
+    /// One of the intent's words, or a name.
     Word(String),
 }
 
-/// Units of sizes. They are powers of 1024, as in the servers' own files. Names that mean powers of
-/// 1000 elsewhere are not accepted.
+/// Units of sizes. They are powers of 1024, as in the servers' own files. Units such as MB, which
+/// often mean powers of 1000, are not accepted.
 const SIZE_UNITS: [(&str, u64); 10] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -40,8 +40,8 @@ const TIME_UNITS: [(&str, u64); 3] = [("h", 3600), ("m", 60), ("s", 1)];
 const SIZE_HELP: &str = "write a number and its unit (KiB, MiB, GiB, TiB) in quotes, e.g. \"1 GiB\"";
 
 impl Value {
-    /// Reads what a config says about `intent`. The error completes a sentence that begins with the
-    /// intent's name.
+    /// Reads the value that a config gives for `intent`. The error completes a sentence that begins
+    /// with the intent's name.
     pub(crate) fn read(intent: &Intent, given: &toml::Value) -> Result<Self, String> {
         let wanted = |help: String| format!("is {}, but {help}", shown(given));
         if let Some(word) = known_word(intent, given) {
@@ -152,7 +152,7 @@ pub fn same_value(left: &str, right: &str) -> bool {
         match text.as_str() {
             "on" | "true" | "yes" => "1".to_owned(),
             "off" | "false" | "no" => "0".to_owned(),
-            // PostgreSQL has its own units, and the data write sizes in them.
+            // The data write PostgreSQL's sizes in its own units.
             _ => text.replace("kb", "k").replace("mb", "m"),
         }
     };
@@ -187,8 +187,8 @@ pub(crate) fn words_of(intent: &Intent) -> Vec<&str> {
     words
 }
 
-/// Returns the given word if the intent has it. `true` and `false` count as the words `on` and
-/// `off`, because TOML writers tend to use them.
+/// Returns the given word if it is one of the intent's words. `true` and `false` count as the words
+/// `on` and `off`, because TOML writers tend to use them.
 fn known_word(intent: &Intent, given: &toml::Value) -> Option<String> {
     if !matches!(intent.kind, Kind::Choice | Kind::Size) {
         return None;
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_write_one_value_in_several_ways() {
+    fn values_that_servers_write_differently_are_the_same() {
         for (left, right) in [
             ("ON", "1"),
             ("128 MiB", "134217728"),

@@ -1,4 +1,4 @@
-//! Tests that a template is made once, completely or not at all, and by one process at a time.
+//! Tests that a template is made once, completely or not at all, and by only one process at a time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use super::*;
 use crate::server::Base;
 use dbdyno_products::mysql::MYSQL;
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
 /// A template folder, a base directory with a server program, and a count of how often data were
 /// made.
-struct Desk {
+struct Fixture {
     folder: TempDir,
     made: AtomicUsize,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
-        let desk = Self { folder: tempfile::tempdir().unwrap(), made: AtomicUsize::new(0) };
-        fs::create_dir_all(desk.base_dir().join("bin")).unwrap();
-        desk.rebuild("first");
-        desk
+        let fixture = Self { folder: tempfile::tempdir().unwrap(), made: AtomicUsize::new(0) };
+        fs::create_dir_all(fixture.base_dir().join("bin")).unwrap();
+        fixture.rebuild("first");
+        fixture
     }
 
     fn base_dir(&self) -> PathBuf {
@@ -48,7 +48,7 @@ impl Desk {
             self.made.fetch_add(1, Ordering::Relaxed);
             made_data(work)
         };
-        Template::ready(&self.key(option), &self.templates(), &GO_ON, make).unwrap()
+        Template::ready(&self.key(option), &self.templates(), &NOT_CANCELLED, make).unwrap()
     }
 
     fn made(&self) -> usize {
@@ -73,42 +73,44 @@ fn made_data(work: &Path) -> Result<(), Error> {
 }
 
 #[test]
-fn a_template_is_made_once_and_copied_with_its_mark() {
-    let desk = Desk::new();
+fn a_template_is_made_once_and_copied_with_its_marker() {
+    let fixture = Fixture::new();
     for name in ["a", "b"] {
-        let data_dir = desk.folder.path().join(name);
-        desk.ready("x").copy_to(&data_dir, &GO_ON).unwrap();
+        let data_dir = fixture.folder.path().join(name);
+        fixture.ready("x").copy_to(&data_dir, &NOT_CANCELLED).unwrap();
         assert_eq!(fs::read_to_string(data_dir.join("mysql/user")).unwrap(), "root");
         assert!(data_dir.join(datadir::MARKER).is_file() && !data_dir.join(ABOUT).exists());
-        // What a server does with its copy must not change the template.
+        // A server's writes to its copy must not change the template.
         fs::write(data_dir.join("ibdata1"), "more pages").unwrap();
     }
-    desk.ready("y");
-    assert_eq!((desk.made(), desk.names().len()), (2, 2));
+    fixture.ready("y");
+    assert_eq!((fixture.made(), fixture.names().len()), (2, 2));
 }
 
 #[test]
-fn who_wants_one_that_another_makes_waits_for_it() {
-    let desk = Desk::new();
+fn a_process_waits_for_a_template_that_another_process_makes() {
+    let fixture = Fixture::new();
     let make = |work: &Path| {
-        desk.made.fetch_add(1, Ordering::Relaxed);
+        fixture.made.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(200));
         made_data(work)
     };
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| Template::ready(&desk.key("x"), &desk.templates(), &GO_ON, make).unwrap());
+            scope.spawn(|| {
+                Template::ready(&fixture.key("x"), &fixture.templates(), &NOT_CANCELLED, make).unwrap()
+            });
         }
     });
-    assert_eq!((desk.made(), desk.names()), (1, vec![desk.key("x").name()]));
+    assert_eq!((fixture.made(), fixture.names()), (1, vec![fixture.key("x").name()]));
 }
 
-/// Making a folder fails where another process removes it at that moment.
+/// `create_dir_all` fails if another process removes the folder at that moment.
 #[test]
-fn locks_that_come_and_go_at_the_same_time_are_no_errors() {
-    let desk = Desk::new();
-    fs::create_dir_all(desk.templates()).unwrap();
-    let (locks, hash) = (desk.templates(), desk.key("x").hash);
+fn lock_folders_that_others_make_and_remove_cause_no_errors() {
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.templates()).unwrap();
+    let (locks, hash) = (fixture.templates(), fixture.key("x").hash);
     let folder = locks.join(format!("{PREFIX}{hash}"));
     let is_over = AtomicBool::new(false);
     let come_and_go = || {
@@ -124,67 +126,67 @@ fn locks_that_come_and_go_at_the_same_time_are_no_errors() {
         failed
     });
     assert!(failed.is_none(), "{failed:?}");
-    drop(TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
+    drop(TemplateLock::take(&locks, &hash, &NOT_CANCELLED).unwrap());
     fs::write(&folder, "").unwrap();
-    assert!(TemplateLock::take(&locks, &hash, &GO_ON).is_err(), "a file does not go away");
+    assert!(TemplateLock::take(&locks, &hash, &NOT_CANCELLED).is_err(), "a file does not go away");
 }
 
 #[test]
-fn one_that_could_not_be_made_leaves_nothing_and_is_made_by_the_next() {
-    let desk = Desk::new();
-    let failed = Template::ready(&desk.key("x"), &desk.templates(), &GO_ON, |work| {
+fn a_failed_template_leaves_nothing_and_is_made_by_the_next_process() {
+    let fixture = Fixture::new();
+    let failed = Template::ready(&fixture.key("x"), &fixture.templates(), &NOT_CANCELLED, |work| {
         let _ = made_data(work);
         Err(Error::io("no space left for", work)(std::io::ErrorKind::StorageFull.into()))
     });
     assert!(failed.is_err());
-    assert_eq!(desk.names(), Vec::<String>::new());
-    desk.ready("x");
-    assert_eq!(desk.made(), 1);
+    assert_eq!(fixture.names(), Vec::<String>::new());
+    fixture.ready("x");
+    assert_eq!(fixture.made(), 1);
 }
 
 /// The lock on a killed process's folder is released.
 #[test]
-fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again() {
-    let desk = Desk::new();
-    let hash = desk.key("x").hash.clone();
+fn files_of_a_killed_process_are_not_used_and_are_removed_by_the_next() {
+    let fixture = Fixture::new();
+    let hash = fixture.key("x").hash.clone();
     for hash in [hash.as_str(), "0123456789abcdef"] {
-        made_data(&desk.templates().join(format!("{PREFIX}{hash}/abcdef"))).unwrap();
+        made_data(&fixture.templates().join(format!("{PREFIX}{hash}/abcdef"))).unwrap();
     }
-    let strangers = desk.templates().join(".ssh");
+    let strangers = fixture.templates().join(".ssh");
     fs::create_dir(&strangers).unwrap();
-    desk.ready("x");
-    let whole = vec![".ssh".to_owned(), desk.key("x").name()];
-    assert_eq!((desk.made(), desk.names()), (1, whole.clone()));
-    // This process had just made the template when it was killed.
-    fs::create_dir(desk.templates().join(format!("{PREFIX}{hash}"))).unwrap();
-    desk.ready("x");
-    assert_eq!((desk.made(), desk.names()), (1, whole));
+    fixture.ready("x");
+    let whole = vec![".ssh".to_owned(), fixture.key("x").name()];
+    assert_eq!((fixture.made(), fixture.names()), (1, whole.clone()));
+    // This is the lock folder of a process that was killed right after it had made the template.
+    fs::create_dir(fixture.templates().join(format!("{PREFIX}{hash}"))).unwrap();
+    fixture.ready("x");
+    assert_eq!((fixture.made(), fixture.names()), (1, whole));
 }
 
 #[test]
-fn one_that_was_cut_short_or_has_lost_something_is_made_anew() {
-    let desk = Desk::new();
-    let folder = desk.templates().join(desk.key("x").name());
+fn a_template_that_is_incomplete_or_has_lost_a_file_is_made_again() {
+    let fixture = Fixture::new();
+    let folder = fixture.templates().join(fixture.key("x").name());
     let harm: [&dyn Fn(); 4] = [
         &|| fs::remove_file(folder.join(ABOUT)).unwrap(),
         &|| fs::remove_file(folder.join("data/mysql/user")).unwrap(),
         &|| fs::write(folder.join("data/ibdata1"), "").unwrap(),
         &|| fs::remove_file(folder.join("data").join(datadir::MARKER)).unwrap(),
     ];
-    desk.ready("x");
+    fixture.ready("x");
     for (at, harm) in harm.iter().enumerate() {
         harm();
-        desk.ready("x");
-        assert_eq!(desk.made(), at + 2, "harm {at}");
+        fixture.ready("x");
+        assert_eq!(fixture.made(), at + 2, "harm {at}");
     }
-    assert_eq!(desk.names(), [desk.key("x").name()]);
+    assert_eq!(fixture.names(), [fixture.key("x").name()]);
 }
 
 #[test]
-fn a_build_that_was_made_anew_gets_a_template_of_its_own() {
-    let desk = Desk::new();
-    desk.ready("x");
-    desk.rebuild("second build");
-    desk.ready("x");
-    assert_eq!((desk.made(), desk.names().len()), (2, 2));
+fn a_rebuilt_build_gets_its_own_template() {
+    let fixture = Fixture::new();
+    fixture.ready("x");
+    fixture.rebuild("second build");
+    fixture.ready("x");
+    assert_eq!((fixture.made(), fixture.names().len()), (2, 2));
 }

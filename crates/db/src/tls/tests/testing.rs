@@ -1,4 +1,4 @@
-//! A TLS server inside the test. Its certificates are good, or bad in exactly one way.
+//! A TLS server inside the test. Its certificate is valid or has exactly one flaw.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ mod certificates;
 
 pub(crate) use certificates::{Authority, Files};
 
-/// What is wrong with a server.
+/// A flaw in a server's TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
     None,
@@ -27,7 +27,7 @@ pub(crate) enum Flaw {
     NoTls,
 }
 
-/// A listening server, and what a client must know to trust it.
+/// A listening server, and the authority that a client must trust.
 pub(crate) struct Desk {
     pub(crate) listener: TcpListener,
     pub(crate) port: u16,
@@ -37,7 +37,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// A server for `localhost` with this flaw. `wants_client` makes it ask for a client
+    /// A server for `localhost` with this flaw. With `wants_client` it requests a client
     /// certificate from the same authority.
     pub(crate) async fn new(flaw: Flaw, wants_client: bool) -> Self {
         let (authority, stranger) = (Authority::new("ours"), Authority::new("theirs"));
@@ -69,13 +69,13 @@ impl Desk {
         Self { listener, port, acceptor: TlsAcceptor::from(Arc::new(config)), authority }
     }
 
-    /// TLS as a client in this mode asks for it.
+    /// The TLS settings of a client with this mode.
     pub(crate) fn tls(&self, mode: TlsMode) -> Option<Tls> {
         let ca = (mode == TlsMode::Verify).then(|| self.authority.ca());
         Tls::load(TlsSettings { mode, ca, ..TlsSettings::default() }).expect("good settings")
     }
 
-    /// Does the same with a client certificate.
+    /// Does the same as [`Self::tls`] with a client certificate.
     pub(crate) fn tls_with(&self, mode: TlsMode, files: &Files) -> Option<Tls> {
         let ca = (mode == TlsMode::Verify).then(|| self.authority.ca());
         let (cert, key) = (Some(files.cert.clone()), Some(files.key.clone()));

@@ -1,4 +1,4 @@
-//! What the checks of both protocols share: sessions, and words that fail with the server's name.
+//! Helpers for the checks of both protocols: sessions whose failures name the server.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,16 @@ use dbdyno_db::{
     Answer, AnySession, Class, DatabaseAddress, DatabaseServer, Session, first_i64, mysql, postgres,
 };
 
-/// A value that takes more than one packet of 16 MiB.
+/// Length of a value that needs more than one packet of 16 MiB.
 pub(crate) const BIG: usize = (16 << 20) + 12_345;
 
-/// A value below the 8 MiB that are kept of an answer to one of dbdyno's own queries.
+/// Length of a value below 8 MiB, which is the limit for answers to dbdyno's own queries.
 pub(crate) const KEPT: usize = (8 << 20) - 12_345;
 
-/// Longest time that a check waits for what a server does after its answer.
+/// Longest time that a check waits for work that a server does after its answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Sessions of one server, with its name for messages.
+/// One server to which a check connects, with its name for messages.
 #[derive(Clone)]
 pub(crate) struct TestServer {
     pub(crate) name: String,
@@ -43,7 +43,7 @@ impl TestServer {
         TestClient { name: self.name.clone(), session }
     }
 
-    /// Class and code of the refusal to connect.
+    /// Class and code of the error with which the server refuses to connect.
     pub(crate) async fn refusal(&self) -> (Class, String) {
         match self.database_server.connect().await {
             Ok(_) => panic!("{}: someone was let in who should not", self.name),
@@ -67,7 +67,7 @@ impl TestClient {
         self.session.rows(sql).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// The first row; NULL is `NULL`.
+    /// The first row. NULL becomes the text `NULL`.
     pub(crate) async fn row(&mut self, sql: &str) -> Vec<String> {
         let cells = self.cells(sql).await;
         let row = cells.first().unwrap_or_else(|| panic!("{}: {sql}: no row", self.name));
@@ -87,7 +87,7 @@ impl TestClient {
         }
     }
 
-    /// An answer too large to be kept is refused.
+    /// Checks that an answer above the limit is refused.
     pub(crate) async fn keeps_no(&mut self, sql: &str) {
         match self.session.rows(sql).await {
             Ok(_) => panic!("{}: {sql}: the whole answer was kept", self.name),
@@ -102,7 +102,7 @@ impl TestClient {
         }
     }
 
-    /// Asks again until the number is `wanted`.
+    /// Runs the query until its number is `wanted`.
     pub(crate) async fn comes_to(&mut self, sql: &str, wanted: i64) {
         let begun = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! Every version that dbdyno promises, started by it and spoken to.
+//! Tests that start every supported version with dbdyno and use its protocol.
 
 mod client;
 mod mysql;

@@ -1,5 +1,5 @@
-//! What every MySQL and MariaDB must do: log in by each of its methods, both protocols, errors by
-//! class, 16 MiB values, and no statement left.
+//! Checks of every MySQL and MariaDB version: all authentication methods, the text and the prepared
+//! protocol, error classes, values above 16 MiB, and no prepared statements left behind.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::{block_on, new_folder, with_options};
 const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\nmax_allowed_packet = 64M\n\
                       innodb_flush_log_at_trx_commit = 0\ninnodb_use_native_aio = 0\n";
 
-/// A prepared statement of each session that is open.
+/// Counts the prepared statements of all open sessions.
 const PREPARED: &str = "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'";
 
 pub(crate) fn check(name: &str, base: &Base) {
@@ -61,8 +61,8 @@ async fn text(client: &mut TestClient) {
     assert_eq!(client.row("SELECT a, b, 'ü', '' FROM t WHERE id = 2").await, ["3", "NULL", "ü", ""]);
 }
 
-/// Numbers and texts into columns of each kind, at the ends of their ranges and of the protocol's
-/// lengths.
+/// Writes numbers and texts into columns of each type, at the limits of the types' ranges and of
+/// the protocol's length formats.
 async fn parameters(client: &mut TestClient) {
     client.run(
         "CREATE TABLE k (i int, b bigint, d decimal(20, 2), f double, v varchar(300), x mediumtext, ts datetime) \
@@ -115,7 +115,7 @@ async fn large(client: &mut TestClient, root: &TestServer) {
     assert!(answer.rows == 1 && answer.bytes > BIG as u64, "{}: {answer:?}", client.name);
     let kept = client.row(&format!("SELECT REPEAT('x', {KEPT})")).await;
     assert_eq!(kept[0].len(), KEPT, "{}", client.name);
-    // A session that refuses an answer is lost.
+    // A session that has refused an answer is unusable, so this needs its own session.
     root.connect().await.keeps_no(&format!("SELECT REPEAT('x', {BIG})")).await;
     let up = format!("SELECT LENGTH('{}')", "z".repeat(BIG));
     assert_eq!(client.number(&up).await, BIG as i64, "{}", client.name);
@@ -151,8 +151,8 @@ async fn errors(client: &mut TestClient, root: &TestServer) {
     assert_eq!(client.number("SELECT 7").await, 7, "{}", client.name);
 }
 
-/// The server counts statements: each is prepared once, however often it runs, and none outlives
-/// its session.
+/// The server's counters show that each statement is prepared once, however often it runs, and that
+/// no statement outlives its session.
 async fn statements_end_with_their_session(client: &mut TestClient, root: &TestServer) {
     let count = async |client: &mut TestClient, sql: &str| client.row(sql).await[1].parse::<i64>().unwrap();
     let prepares = "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'";
@@ -200,8 +200,8 @@ async fn logins(client: &mut TestClient, server: &Server, base: &Base) {
                 options.clone().with_password(Secret::new(word)),
             )
         };
-        // A cold cache, the cache, and a cold cache again: caching_sha2_password takes another way
-        // each time.
+        // The logins use a cold cache, a warm cache, and a cold cache again, because
+        // caching_sha2_password uses a different exchange for a cold and a warm cache.
         for flush in [false, false, true] {
             if flush {
                 client.session.query(b"FLUSH PRIVILEGES").await.unwrap();
@@ -214,7 +214,7 @@ async fn logins(client: &mut TestClient, server: &Server, base: &Base) {
             assert_eq!(login(wrong).refusal().await, (Class::Fatal, "1045".to_owned()), "{how}");
         }
     }
-    // The format of before MySQL 4.1, which only MySQL 5.5 still takes when no one asks for it.
+    // This password format is older than MySQL 4.1. Only MySQL 5.5 still accepts it by default.
     if base.product != MARIADB && !base.release.at_least(5, 6) {
         client.run("CREATE USER 'old'@'localhost'").await;
         client.run("SET PASSWORD FOR 'old'@'localhost' = OLD_PASSWORD('old')").await;

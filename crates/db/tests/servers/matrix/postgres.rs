@@ -1,5 +1,5 @@
-//! What every PostgreSQL must do: log in by each of its methods, both protocols, COPY, errors by
-//! class, 16 MiB values, and no statement left.
+//! Checks of every PostgreSQL version: all authentication methods, the simple and the extended
+//! protocol, COPY, error classes, values above 16 MiB, and no prepared statements left behind.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::{block_on, new_folder, with_options};
 
 const CONF: &str = "shared_buffers = 32MB\nfsync = off\nmax_connections = 20\ndeadlock_timeout = '50ms'\n";
 
-/// Sessions of dbdyno on this server other than the one that asks.
+/// Counts dbdyno's sessions on this server, without the session that runs the query.
 const OTHERS: &str =
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dbdyno' AND pid <> pg_backend_pid()";
 
@@ -57,7 +57,7 @@ async fn text(client: &mut TestClient) {
     assert_eq!(client.cells("SELECT 1; SELECT 2 UNION SELECT 3").await.len(), 1, "{}", client.name);
 }
 
-/// Numbers and texts into columns of each kind, at the ends of their ranges.
+/// Writes numbers and texts into columns of each type, at the limits of the types' ranges.
 async fn parameters(client: &mut TestClient) {
     client.run("CREATE TABLE k (s smallint, i int, b bigint, d numeric, f float8, v varchar(300), x text, ts timestamp)")
         .await;
@@ -99,7 +99,7 @@ async fn large(client: &mut TestClient, root: &TestServer) {
     assert!(answer.rows == 1 && answer.bytes > BIG as u64, "{}: {answer:?}", client.name);
     let kept = client.row(&format!("SELECT repeat('x', {KEPT})")).await;
     assert_eq!(kept[0].len(), KEPT, "{}", client.name);
-    // A session that refuses an answer is lost.
+    // A session that has refused an answer is unusable, so this needs its own session.
     root.connect().await.keeps_no(&format!("SELECT repeat('x', {BIG})")).await;
     let up = format!("SELECT length('{}')", "z".repeat(BIG));
     assert_eq!(client.number(&up).await, BIG as i64, "{}", client.name);
@@ -118,7 +118,8 @@ async fn copy(client: &mut TestClient) {
     assert_eq!((error.class, error.code.as_str()), (Class::Refused, "22P02"), "{}", client.name);
     assert_eq!(client.number("SELECT SUM(a) FROM c").await, 2_500 * 4_999, "{}", client.name);
     assert_eq!(client.run("COPY c TO STDOUT").await.rows, 5_000, "{}", client.name);
-    // More words come back than the sockets hold, while the rows are still going out.
+    // The server returns more messages than the sockets' buffers can store, while the client is
+    // still sending rows.
     client
         .run(
             "CREATE FUNCTION noisy() RETURNS trigger LANGUAGE plpgsql AS \
@@ -161,8 +162,7 @@ async fn errors(client: &mut TestClient, root: &TestServer) {
     assert_eq!(client.number("SELECT 7").await, 7, "{}", client.name);
 }
 
-/// A session knows its statements: each is prepared once, however often it runs, and ends with the
-/// session.
+/// Each statement is prepared once, however often it runs, and ends with its session.
 async fn statements_end_with_their_session(client: &mut TestClient, root: &TestServer) {
     client.comes_to(OTHERS, 0).await;
     for closes in [true, false] {
@@ -214,7 +214,7 @@ async fn logins(client: &mut TestClient, server: &Server) {
             let name = format!("{} {method} of {encryption}", client.name);
             TestServer::postgres(&name, options.clone().with_password(Secret::new(word)))
         };
-        // The new rules hold some time after the answer.
+        // The server applies the new rules only some time after its answer.
         tokio::time::sleep(Duration::from_millis(if number == 0 { 200 } else { 0 })).await;
         let mut session = login("pässword").connect().await;
         assert_eq!(session.row("SELECT current_user").await, [format!("user{number}")]);

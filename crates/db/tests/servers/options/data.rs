@@ -1,4 +1,4 @@
-//! Existence and defaults: the data against a server to which nothing is said.
+//! Compares the data with the options and defaults of a server without any settings.
 
 use dbdyno_db::server::Base;
 use dbdyno_db::server::intents::{ConfigServer, checked, option_at, option_names, same_value};
@@ -10,15 +10,15 @@ use dbdyno_products::sqlite::SQLITE;
 use super::facts::{self, Values};
 use crate::support::{block_on, new_folder};
 
-/// Every option of the data's product, on the server `base`.
+/// Checks every option in the data for the product of the server `base`.
 pub(crate) fn check(name: &str, base: &Base) {
     let server = ConfigServer::of_base(base, facts::engine(base));
     let running = facts::running(base, None).unwrap_or_else(|error| panic!("{name}: {error}"));
     let accepted = facts::accepted(name, base, &running);
     let wrong = differences(&server, &accepted, &running);
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
-    // What is said to be checked is what this test has seen. Builds of distributions move on within
-    // their line.
+    // The list of checked versions must contain this server's version line. Only the line counts,
+    // because a distribution's builds change within their line.
     let line = |release: Release| match server.product {
         POSTGRESQL => (release.0[0], 0),
         _ => (release.0[0], release.0[1]),
@@ -54,7 +54,7 @@ fn differences(server: &ConfigServer, accepted: &Values, running: &Values) -> Ve
     wrong
 }
 
-/// Pragmas have no list of names that could be asked, but an unknown one answers nothing.
+/// Checks SQLite's pragmas. A query for an unknown pragma returns no row.
 pub(crate) fn check_sqlite() {
     let folder = new_folder();
     let options = sqlite::Options {

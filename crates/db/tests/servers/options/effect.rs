@@ -1,4 +1,4 @@
-//! Effect: a server started with the options that intents are rendered to runs with them.
+//! Checks that a server that is started with rendered intents runs with the rendered values.
 
 use dbdyno_db::server::Base;
 use dbdyno_db::server::intents::{ConfigServer, Intents, render, same_value};
@@ -6,7 +6,7 @@ use dbdyno_products::postgres::POSTGRESQL;
 
 use super::facts::{self, Values};
 
-/// Most intents of MariaDB and MySQL at values that are no one's default.
+/// Most intents for MariaDB and MySQL, with values that are not the default of any version.
 const BUSY: &str = "
 buffer_pool = '64 MiB'
 redo = '128 MiB'
@@ -71,7 +71,7 @@ work_mem = '1 MiB'
 maintenance_work_mem = '16 MiB'
 ";
 
-/// The other values of those that have two.
+/// The other value of intents that have two values.
 const PLAIN: &str = "
 buffer_pool = '32 MiB'
 durability = 'off'
@@ -104,16 +104,17 @@ jit = true
 synchronous_commit = 'local'
 ";
 
-/// What servers compute from the option instead of keeping it, each with its reason.
-const OTHERWISE: &[&str] = &[
-    // A switch of what the server offers; the variable of that name is gone or means something
-    // else.
+/// Options whose variable has another value than the option, each with the reason.
+const OTHER_VALUES: &[&str] = &[
+    // The option turns TLS on or off. The variable with that name does not exist or has another
+    // meaning.
     "ssl",
-    // May be given again and again.
+    // The option may be given more than once.
     "plugin_load_add",
-    // At most one for each part of the buffer pool.
+    // The server limits the value to one page cleaner per buffer pool instance.
     "innodb_page_cleaners",
-    // The variable is the switch, the option the files' name.
+    // The variable says whether the log is on, but the option's value is the name of the log's
+    // files.
     "log_bin",
 ];
 
@@ -139,7 +140,7 @@ pub(crate) fn check(name: &str, base: &Base) {
 }
 
 fn difference(option: &str, wanted: Option<&str>, running: &Values) -> Option<String> {
-    if OTHERWISE.contains(&option) {
+    if OTHER_VALUES.contains(&option) {
         return None;
     }
     let (variable, wanted) = match option.strip_prefix("skip_") {

@@ -1,4 +1,4 @@
-//! What a real server says of its options: those it accepts, and the values that it runs with.
+//! The options that a real server accepts, and the values with which it runs.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -9,16 +9,16 @@ use dbdyno_db::{Cells, ConnectionSettings, Session};
 
 use crate::support::{block_on, new_folder, spec};
 
-/// Names and values.
+/// Names and values of options.
 pub(crate) type Values = BTreeMap<String, String>;
 
-/// The engine that brings as many options along as the build has.
+/// The engine with which the build has the most options.
 pub(crate) fn engine(base: &Base) -> &'static str {
     if base.has_plugin(&base.family.engine_plugin("rocksdb")) { "rocksdb" } else { "innodb" }
 }
 
-/// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that
-/// it would start with.
+/// Options that the server program or `initdb` accepts. For MariaDB and MySQL the values are those
+/// with which the server would start.
 pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
     if base.family.name() == "mysql" {
         return mysql_help(name, base).unwrap_or_else(|| of_variables(running));
@@ -30,15 +30,15 @@ pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
     running.clone().into_iter().chain(initdb).collect()
 }
 
-/// Options by the variables that they set, and two that are called otherwise.
+/// Options with the names of the variables that they set, and two options with other names.
 fn of_variables(running: &Values) -> Values {
     let others = [("transaction_isolation", &running["tx_isolation"]), ("ssl", &running["have_ssl"])];
     let others = others.map(|(name, value)| (name.to_owned(), value.replace("DISABLED", "OFF")));
     running.clone().into_iter().chain(others).collect()
 }
 
-/// The table at the end of `mysqld --help --verbose`; `None` where that crashes, as in MariaDB
-/// 10.1.8.
+/// The table at the end of `mysqld --help --verbose`. The result is `None` if the program crashes,
+/// as it does in MariaDB 10.1.8.
 fn mysql_help(name: &str, base: &Base) -> Option<Values> {
     let folder = new_folder();
     let mut command = Command::new(&base.program);
@@ -75,7 +75,7 @@ fn output(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The values that a server of `base` runs with; sizes of PostgreSQL in bytes.
+/// The values with which a `base` server runs. PostgreSQL's sizes are in bytes.
 pub(crate) fn running(base: &Base, config: Option<&Rendered>) -> Result<Values, String> {
     let folder = new_folder();
     let mut spec = spec(base, folder.path());

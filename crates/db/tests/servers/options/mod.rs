@@ -1,6 +1,6 @@
-//! The data of config intents held against real servers: each option exists in the versions that
-//! the data says, with the default that it says, and what intents are rendered to is what a server
-//! then has.
+//! Compares the data of config intents with real servers. Each option must exist in the versions
+//! that the data say, with the default that the data say, and a server must run with the rendered
+//! values.
 
 mod data;
 mod effect;
@@ -11,7 +11,7 @@ use dbdyno_db::server::find_named;
 every_version!(is_as_the_data_says, check);
 
 #[test]
-fn sqlite_is_as_the_data_says() {
+fn sqlite_matches_the_data() {
     data::check_sqlite();
 }
 

@@ -1,5 +1,6 @@
-//! Servers that speak a product's protocol and are none of the products: what they are called, and
-//! what is done with what they do not answer.
+//! Tests with servers that speak a product's protocol but are not that product. They check the
+//! names that dbdyno gives such servers, and how it works without the statements that they do not
+//! support.
 
 mod server;
 
@@ -28,7 +29,7 @@ async fn described(database_server: &DatabaseServer) -> Description {
     describe(&mut session).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `TiDB 7.5.0: 8.0.11-TiDB-v7.5.0`.
+/// The server's name, version and version text: `TiDB 7.5.0: 8.0.11-TiDB-v7.5.0`.
 async fn named(database_server: &DatabaseServer) -> String {
     let Description { product, version: [major, minor, patch], version_text, foreign, .. } =
         described(database_server).await;
@@ -36,7 +37,7 @@ async fn named(database_server: &DatabaseServer) -> String {
     format!("{product}{mark} {major}.{minor}.{patch}: {version_text}")
 }
 
-/// What MySQL answers, as one that imitates it well does too.
+/// Settings in MySQL's answers. A good imitation has the same settings.
 const MYSQL_SETTINGS: &[&[&str]] = &[
     &["datadir", "/data"],
     &["plugin_dir", "/plugins"],
@@ -54,7 +55,7 @@ const MYSQL: Script = &[
     ("SHOW ENGINES", &[&["InnoDB", "DEFAULT"]]),
 ];
 
-/// All of MySQL but its plugins.
+/// MySQL's script except for its plugins.
 const IMITATION: Script =
     &[MYSQL[0], MYSQL[1], ("information_schema.PLUGINS", &[&["0"]]), MYSQL[3], MYSQL[4]];
 
@@ -84,7 +85,7 @@ const MYSQL_BEHIND: Script =
     &[MYSQL[0], MYSQL[1], MYSQL[2], ("CONNECTION_ID()", &[&["99", "dbdyno"]]), MYSQL[4]];
 
 #[tokio::test]
-async fn a_server_that_speaks_mysqls_protocol_is_called_what_it_calls_itself() {
+async fn a_server_with_mysqls_protocol_gets_the_name_that_it_reports() {
     let all = [
         named(&mysql_server("8.0.31", MYSQL)).await,
         named(&mysql_server("8.0.31", IMITATION)).await,
@@ -149,7 +150,7 @@ const COCKROACH: Script = &[
 ];
 
 #[tokio::test]
-async fn a_server_that_speaks_postgresqls_protocol_is_called_what_it_calls_itself() {
+async fn a_server_with_postgresqls_protocol_gets_the_name_that_it_reports() {
     let all = [
         named(&postgres_server("15.19", POSTGRES)).await,
         named(&postgres_server("15.19", POOLER)).await,
@@ -182,7 +183,7 @@ fn missing(capabilities: &Capabilities) -> String {
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_do_is_missing_and_done_without() {
+async fn features_that_a_server_lacks_are_listed_and_not_used() {
     let tidb = identified(mysql_server("8.0.11-TiDB-v7.5.0", TIDB)).await;
     insta::assert_snapshot!(missing(&tidb), @"DELETE with ORDER BY and LIMIT, foreign keys, joins in the order of the text, statistics of the optimiser, prepared statements, streamed rows");
     assert_eq!((tidb.index_ddl, tidb.index_hint), (IndexDdl::OneAlter, IndexHint::Force));
@@ -195,7 +196,7 @@ async fn what_a_server_does_not_do_is_missing_and_done_without() {
     assert_eq!(cockroach.gather_statistics, "ANALYZE");
     assert_eq!((cockroach.key_source, cockroach.row_stream), (KeySource::Table, RowStream::PreparedRows));
 
-    // Another process does without the same when it is told the names.
+    // Another process gets the same capabilities from the names of the missing features.
     let mut told = mysql::capabilities("innodb", false);
     told.foreign.clone_from(&tidb.foreign);
     tidb.lacks().for_each(|name| told.do_without(name));
@@ -203,24 +204,24 @@ async fn what_a_server_does_not_do_is_missing_and_done_without() {
 }
 
 #[tokio::test]
-async fn a_server_that_can_make_no_table_is_refused_with_its_words() {
+async fn a_server_that_cannot_make_a_table_is_refused_with_its_error() {
     let mut database_server = mysql_server("8.0.11-TiDB-v7.5.0", &TIDB[..4]);
     let error = database_server.identify(false, true).await.unwrap_err().to_string();
     assert!(error.contains("CREATE TABLE dbdyno_probe") && error.contains("error in your SQL"), "{error}");
-    // Nothing is made where tables that exist are used.
+    // The probe makes no table if the plan uses existing tables.
     database_server.identify(false, false).await.expect("no question but which server it is");
 }
 
 #[tokio::test]
-async fn the_products_themselves_keep_all_that_they_can_do() {
+async fn a_real_product_keeps_all_capabilities() {
     let mut database_server = mysql_server("8.0.31", MYSQL);
     database_server.identify(false, true).await.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(database_server.capabilities, mysql::capabilities("innodb", false));
 }
 
-/// Counters come from several views, of which a server may have some.
+/// Counters come from several views, and a server may lack some of these views.
 #[tokio::test]
-async fn counters_of_the_views_that_there_are_are_read() {
+async fn counters_of_existing_views_are_read() {
     let database_server = postgres_server("13.0.0", COCKROACH);
     let mut session = database_server.connect().await.unwrap_or_else(|error| panic!("{error}"));
     for _ in 0..2 {

@@ -1,24 +1,25 @@
-//! Servers that answer statements from a list, in either protocol, and know nothing else.
+//! Servers that answer statements from a list, in either protocol. Any other statement gets an
+//! error.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// What a statement that has the text in it is answered: rows, none of them where it has none.
+/// The answers to statements: a statement that contains the text gets the rows, which may be empty.
 pub(crate) type Script = &'static [(&'static str, &'static [&'static [&'static str]])];
 
-/// Rows of the answer; `None` is an error.
+/// Rows of the answer to `sql`. `None` means an error.
 fn answer(script: Script, sql: &str) -> Option<&'static [&'static [&'static str]]> {
     script.iter().find(|(part, _)| sql.contains(part)).map(|(_, rows)| *rows)
 }
 
-/// Serves each connection in a thread of its own, and returns the port.
+/// Serves each connection in its own thread, and returns the port.
 fn serve(speak: impl Fn(&mut TcpStream) -> std::io::Result<()> + Send + Sync + Clone + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (mut stream, speak) = (stream.expect("a client"), speak.clone());
-            // A client that is gone ends the conversation.
+            // The thread ends when the client is gone.
             std::thread::spawn(move || drop(speak(&mut stream)));
         }
     });
@@ -31,14 +32,14 @@ fn received(stream: &mut TcpStream, count: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The number of each connection, as the login has it.
+/// The connection number that every login reports.
 pub(crate) const NUMBER: u8 = 7;
 
 pub(crate) fn mysql(version: &'static str, script: Script) -> u16 {
     serve(move |stream| {
         let mut greeting = [&[10], version.as_bytes()].concat();
         greeting.extend_from_slice(&[0, NUMBER, 0, 0, 0]);
-        // Without TLS, sessions' states and the newer end of rows.
+        // The capabilities exclude TLS, session tracking and the newer packet at the end of rows.
         greeting.extend_from_slice(b"abcdefgh\0\xff\xf7\x08\x02\0\x0f\x80\x15");
         greeting.extend_from_slice(&[0; 10]);
         greeting.extend_from_slice(b"ijklmnopqrst\0mysql_native_password\0");

@@ -1,6 +1,6 @@
-//! The sessions against small servers that mean harm, in processes that have 512 MiB of memory: each
-//! sends more than that where it can, so that a client which keeps what it should not is ended by
-//! the kernel.
+//! Tests of sessions with hostile servers, in processes that may use 512 MiB of memory. The servers
+//! send more than that where they can, so a client that keeps too much runs out of memory and the
+//! test fails.
 
 mod mysql;
 mod postgres;
@@ -10,16 +10,17 @@ use std::process::Command;
 
 use nix::sys::resource::{Resource, setrlimit};
 
-/// Memory of a whole process, server and client. The limit is one of data that may be written: the
-/// allocator reserves 64 MiB of addresses for each thread, and how many threads run is the
-/// machine's affair.
+/// Memory limit of the whole process, which contains server and client. The limit is on writable
+/// data and not on address space, because the allocator reserves 64 MiB of addresses per thread and
+/// the number of threads depends on the machine.
 const MEMORY: u64 = 512 << 20;
 
-/// Set in the copy of this program that has little memory.
+/// Environment variable that is set in the copy of this program that has little memory.
 const LIMITED: &str = "DBDYNO_TEST_LITTLE_MEMORY";
 
-/// Does `test`, a closure of the test that calls this, in a copy of this program that has little
-/// memory: other tests need more, and servers that they start have the limits of their starter.
+/// Runs `test`, a closure in the calling test, in a copy of this program that has little memory.
+/// The limit is not set in this process, because other tests need more memory and the servers that
+/// they start would inherit the limit.
 fn in_little_memory<T: FnOnce()>(test: T) {
     if std::env::var_os(LIMITED).is_some() {
         setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY).expect("the process can limit itself");
@@ -36,18 +37,18 @@ fn in_little_memory<T: FnOnce()>(test: T) {
     assert!(ended.status.success() && said.contains("1 passed"), "{name}: {}\n{said}", ended.status);
 }
 
-/// More than the whole process may have.
+/// Bytes that exceed the whole process's limit.
 const TOO_MUCH: usize = 600 << 20;
 
 const PASSWORD: &str = "hunter2 of the test";
 
-/// Runs what waits for a server.
+/// Runs a future that waits for a server.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(work)
 }
 
-/// `bytes` with a few of them changed, removed or added. The same for the same `seed`.
+/// `bytes` with a few of them changed, removed or added. The same `seed` gives the same result.
 fn mutated(bytes: &[u8], seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = |below: usize| {

@@ -1,4 +1,4 @@
-//! In the place of a MySQL server.
+//! Tests with hostile servers that speak MySQL's protocol.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use dbdyno_model::{TlsMode, TlsSettings};
 use super::server::{Hostile, Peer, serve};
 use super::{PASSWORD, TOO_MUCH, block_on, holds_password, in_little_memory, mutated};
 
-/// The largest payload of one packet.
+/// The largest payload of one packet, in bytes.
 const FULL: usize = 0xff_ffff;
 
-/// Of 512 bits.
+/// A key of 512 bits, which is too short.
 const WEAK_KEY: &[u8] = b"\x01-----BEGIN PUBLIC KEY-----
 MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBALHZQIg2FyJRQvZKdMJHeKDGD5g1h1K8
 KsrUd1I5tiEwmtiaueTw3Gmp9JCnyas2Cd7XVqH7eurbxqjS/t55HEcCAwEAAQ==
@@ -24,7 +24,7 @@ fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
     [&[size[0], size[1], size[2], number], payload].concat()
 }
 
-/// The greeting of a MySQL 8.0 without TLS.
+/// The greeting of a MySQL 8.0 server without TLS.
 fn greeting(plugin: &str) -> Vec<u8> {
     let mut payload = b"\x0a8.0.31\0\x07\0\0\0abcdefgh\0\xff\xf7\xff\x02\0\xff\xdf\x15".to_vec();
     payload.extend_from_slice(&[0; 10]);
@@ -36,7 +36,7 @@ fn greeting(plugin: &str) -> Vec<u8> {
 
 const OK: &[u8] = b"\0\0\0\x02\0\0\0";
 
-fn hear_packet(peer: &mut Peer) -> Option<Vec<u8>> {
+fn receive_packet(peer: &mut Peer) -> Option<Vec<u8>> {
     let header = peer.receive(4)?;
     peer.receive(usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16)
 }
@@ -44,12 +44,12 @@ fn hear_packet(peer: &mut Peer) -> Option<Vec<u8>> {
 /// Lets the client in, and waits for its first statement.
 fn admit(peer: &mut Peer) {
     peer.send(&greeting("mysql_native_password"));
-    hear_packet(peer);
+    receive_packet(peer);
     peer.send(&packet(2, OK));
-    hear_packet(peer);
+    receive_packet(peer);
 }
 
-/// A result set of one column, up to its rows.
+/// The beginning of a result set with one column, before its rows.
 fn head() -> Vec<u8> {
     [packet(1, &[1]), packet(2, b"\x03def a")].concat()
 }
@@ -73,10 +73,10 @@ async fn connected(server: &Hostile) -> MysqlSession {
     MysqlSession::connect(&options(server, ServerKey::Unknown)).await.expect("a session")
 }
 
-/// A server that wants the password itself, and offers a key for it whether it is asked or not.
+/// Requests the password itself, and sends a key for it even if the client did not request one.
 fn offers_key(peer: &mut Peer) {
     peer.send(&greeting("caching_sha2_password"));
-    hear_packet(peer);
+    receive_packet(peer);
     peer.send(&packet(2, &[1, 4]));
     peer.receive_some();
     peer.send(&packet(4, WEAK_KEY));
@@ -84,7 +84,7 @@ fn offers_key(peer: &mut Peer) {
 }
 
 #[test]
-fn the_key_of_a_server_without_tls_gets_no_password() {
+fn no_password_is_encrypted_with_a_key_that_the_server_sends_without_tls() {
     in_little_memory(|| {
         for mode in [TlsMode::Off, TlsMode::Prefer] {
             let server = serve(offers_key);
@@ -103,7 +103,7 @@ fn the_key_of_a_server_without_tls_gets_no_password() {
 }
 
 #[test]
-fn a_key_of_512_bits_gets_no_password_even_where_keys_are_taken() {
+fn no_password_is_encrypted_with_a_key_of_512_bits() {
     in_little_memory(|| {
         let server = serve(offers_key);
         let error = refused(&options(&server, ServerKey::Retrieved));
@@ -134,8 +134,9 @@ fn a_login_of_80_packets_of_16_mb_is_refused_at_the_first_header() {
     });
 }
 
-/// A row of one value in packets numbered from 3.
-fn say_large_row(peer: &mut Peer) -> Option<u8> {
+/// Sends a row with one value, in packets numbered from 3. The result is the number of the next
+/// packet, or `None` if the client takes no more.
+fn send_large_row(peer: &mut Peer) -> Option<u8> {
     let mut number = 3_u8;
     let mut left = 9 + TOO_MUCH;
     while left > 0 {
@@ -159,14 +160,14 @@ fn large_row() -> Hostile {
     serve(|peer| {
         admit(peer);
         peer.send(&head());
-        if let Some(number) = say_large_row(peer) {
+        if let Some(number) = send_large_row(peer) {
             peer.send(&end(number));
         }
     })
 }
 
 #[test]
-fn a_value_larger_than_the_memory_is_counted_where_rows_are_and_refused_where_they_are_kept() {
+fn a_value_larger_than_the_memory_is_counted_by_query_and_refused_by_rows() {
     in_little_memory(|| {
         let server = large_row();
         let answer = block_on(async { connected(&server).await.query(b"SELECT a").await }).expect("counted");
@@ -181,7 +182,7 @@ fn a_value_larger_than_the_memory_is_counted_where_rows_are_and_refused_where_th
     });
 }
 
-/// Rows of NULL, which are short and many.
+/// Sends many short rows, each with one NULL.
 fn endless_rows() -> Hostile {
     serve(|peer| {
         admit(peer);
@@ -194,7 +195,7 @@ fn endless_rows() -> Hostile {
 }
 
 #[test]
-fn rows_without_end_are_counted_where_rows_are_and_refused_where_they_are_kept() {
+fn endless_rows_are_counted_by_query_and_refused_by_rows() {
     in_little_memory(|| {
         let server = endless_rows();
         let answer = block_on(async { connected(&server).await.query(b"SELECT a").await }).expect("counted");
@@ -209,7 +210,7 @@ fn rows_without_end_are_counted_where_rows_are_and_refused_where_they_are_kept()
 }
 
 #[test]
-fn an_error_of_16_mb_is_refused_and_one_that_is_long_is_cut_and_shown_escaped() {
+fn an_error_of_16_mb_is_refused_and_a_long_error_is_shortened_and_escaped() {
     in_little_memory(|| {
         let says = |payload: Vec<u8>| {
             serve(move |peer| {

@@ -1,4 +1,4 @@
-//! In the place of a PostgreSQL server.
+//! Tests with hostile servers that speak PostgreSQL's protocol.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use dbdyno_db::{Class, DbError, Session, TimeLimits};
 use super::server::{Hostile, Peer, serve};
 use super::{PASSWORD, TOO_MUCH, block_on, holds_password, in_little_memory, mutated};
 
-/// Kind and length of a message whose body is `length` bytes.
+/// Kind and length of a message whose body has `length` bytes.
 fn header(kind: u8, length: usize) -> Vec<u8> {
     [&[kind][..], &(length as u32 + 4).to_be_bytes()].concat()
 }
@@ -17,7 +17,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&header(kind, body.len())[..], body].concat()
 }
 
-/// The user is let in without a proof.
+/// The messages that accept a login without a password.
 fn welcome() -> Vec<u8> {
     let version = message(b'S', b"server_version\x0015.19\0");
     [message(b'R', &[0; 4]), version, message(b'K', &[7; 8]), message(b'Z', b"I")].concat()
@@ -30,7 +30,7 @@ fn admit(peer: &mut Peer) {
     peer.receive_some();
 }
 
-/// The description of one column.
+/// The description of rows with one column.
 fn head() -> Vec<u8> {
     message(b'T', b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0")
 }
@@ -53,7 +53,7 @@ async fn connected(server: &Hostile) -> PostgresSession {
 }
 
 #[test]
-fn a_server_without_tls_gets_no_password_in_clear() {
+fn a_server_without_tls_gets_no_plaintext_password() {
     in_little_memory(|| {
         let server = serve(|peer| {
             peer.receive_some();
@@ -85,7 +85,7 @@ fn a_login_of_large_messages_is_refused_at_the_first_header() {
 }
 
 #[test]
-fn a_login_of_small_messages_without_end_is_refused() {
+fn a_login_with_endless_small_messages_is_refused() {
     in_little_memory(|| {
         let server = serve(|peer| {
             peer.receive_some();
@@ -111,7 +111,7 @@ fn large_row() -> Hostile {
 }
 
 #[test]
-fn a_value_larger_than_the_memory_is_counted_where_rows_are_and_refused_where_they_are_kept() {
+fn a_value_larger_than_the_memory_is_counted_by_query_and_refused_by_rows() {
     in_little_memory(|| {
         let server = large_row();
         let answer = block_on(async { connected(&server).await.query(b"SELECT a").await }).expect("counted");
@@ -137,7 +137,7 @@ fn endless_rows() -> Hostile {
 }
 
 #[test]
-fn rows_without_end_are_counted_where_rows_are_and_refused_where_they_are_kept() {
+fn endless_rows_are_counted_by_query_and_refused_by_rows() {
     in_little_memory(|| {
         let server = endless_rows();
         let answer = block_on(async { connected(&server).await.query(b"SELECT a").await }).expect("counted");
@@ -152,7 +152,7 @@ fn rows_without_end_are_counted_where_rows_are_and_refused_where_they_are_kept()
 }
 
 #[test]
-fn of_an_error_larger_than_the_memory_the_beginning_is_kept() {
+fn only_the_beginning_of_an_error_larger_than_the_memory_is_kept() {
     in_little_memory(|| {
         let server = serve(|peer| {
             admit(peer);
@@ -172,14 +172,14 @@ fn of_an_error_larger_than_the_memory_the_beginning_is_kept() {
 }
 
 #[test]
-fn a_copy_that_is_answered_before_its_rows_and_with_more_after_the_answer_ends() {
+fn a_copy_ends_when_the_server_answers_before_the_rows() {
     in_little_memory(|| {
         let server = serve(|peer| {
             admit(peer);
             peer.send(&message(b'G', b"\0\0\x01\0\0"));
             peer.send(&message(b'E', b"SERROR\0VERROR\0C22P02\0Mno\0\0"));
             peer.send(&message(b'Z', b"I"));
-            // The client goes on with the message that it has begun, which this server does not read.
+            // The client continues the message that it has begun, and this server does not read it.
             while peer.sent < TOO_MUCH && peer.send_value(1 << 20) {}
         });
         let rows = vec![b'7'; 64 << 20];

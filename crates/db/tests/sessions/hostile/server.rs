@@ -1,4 +1,4 @@
-//! A server of one connection that does what a test says.
+//! A server for one connection, whose behaviour each test programs.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,13 +17,13 @@ pub(crate) struct Hostile {
 /// The server's end of the connection.
 pub(crate) struct Peer {
     stream: TcpStream,
-    /// What the client has said.
+    /// The bytes received from the client.
     pub(crate) received: Vec<u8>,
-    /// Bytes that the client, or the kernel for it, has taken.
+    /// Number of bytes that the socket has accepted for the client.
     pub(crate) sent: usize,
 }
 
-/// Starts a server that does `act` with the first client.
+/// Starts a server that runs `act` for the first client.
 pub(crate) fn serve(act: impl FnOnce(&mut Peer) + Send + 'static) -> Hostile {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -39,18 +39,19 @@ pub(crate) fn serve(act: impl FnOnce(&mut Peer) + Send + 'static) -> Hostile {
 }
 
 impl Hostile {
-    /// What was received and sent, when the client is gone.
+    /// Waits until the client has disconnected, and returns the received bytes and the number of
+    /// sent bytes.
     pub(crate) fn ended(self) -> Peer {
         let mut peer = self.thread.join().expect("the server did its part");
-        // The client may have closed with words of the server unread, which the kernel calls a
-        // reset.
+        // The client may have closed the connection before it had read everything, which the kernel
+        // reports as a reset.
         let _ = peer.stream.read_to_end(&mut peer.received);
         peer
     }
 }
 
 impl Peer {
-    /// Sends `bytes`; `false` when the client takes no more.
+    /// Sends `bytes`. The result is `false` if the client takes no more.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -65,7 +66,7 @@ impl Peer {
         true
     }
 
-    /// Sends `bytes` as all that will ever come.
+    /// Sends `bytes` and closes the sending side.
     pub(crate) fn send_all(&mut self, bytes: &[u8]) {
         self.send(bytes);
         let _ = self.stream.shutdown(Shutdown::Write);
@@ -85,7 +86,7 @@ impl Peer {
         true
     }
 
-    /// Waits for `count` bytes of the client; `None` when it is gone.
+    /// Waits for `count` bytes from the client. The result is `None` if the client is gone.
     pub(crate) fn receive(&mut self, count: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).ok()?;
@@ -93,7 +94,7 @@ impl Peer {
         Some(bytes)
     }
 
-    /// Waits for whatever the client says next.
+    /// Waits for the client's next bytes.
     pub(crate) fn receive_some(&mut self) {
         let mut bytes = [0; 4096];
         if let Ok(count) = self.stream.read(&mut bytes) {

@@ -1,4 +1,4 @@
-//! Logins by the plugins that hand the password itself to the server.
+//! Checks of logins with the authentication plugins that send the password itself to the server.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) async fn check_logins(server: &Server, root: &mut MysqlSession) {
         let data = root.rows("SELECT @@datadir").await.expect("a folder")[0][0].clone().expect("a folder");
         let known = ServerKey::load(&Path::new(&data).join("public_key.pem")).expect("the server's key");
         for options in [&socket, &with_key(ServerKey::Retrieved), &with_key(known)] {
-            // A cold cache, the cache, and a cold cache again.
+            // The logins use a cold cache, a warm cache, and a cold cache again.
             for flush in [false, false, true] {
                 if flush {
                     run(root, "FLUSH PRIVILEGES").await;
@@ -51,7 +51,8 @@ pub(crate) async fn check_logins(server: &Server, root: &mut MysqlSession) {
     }
 }
 
-/// A password goes over TCP only with a key, unless the server's cache knows it.
+/// Checks that a password is sent over TCP only if it is encrypted with a key. A login that the
+/// server's cache can verify needs no key.
 async fn check_no_key(root: &mut MysqlSession, tcp: &Options, plugin: &str) {
     let trusting = ConnectionSettings { server_key: ServerKey::Retrieved, ..ConnectionSettings::default() };
     connected(&tcp.clone().with_connection_settings(trusting)).await.close().await;

@@ -77,8 +77,7 @@ fn kind(intent: &Intent) -> String {
     }
 }
 
-/// One table cell for each way in which products implement the intent. Products that do it alike
-/// share a cell.
+/// One table cell for each implementation of the intent, with the products that share it.
 fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
     let mut cells: Vec<(Vec<String>, String)> = Vec::new();
     for product in Product::all() {
@@ -94,7 +93,8 @@ fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
     cells
 }
 
-/// Options and versions for one product. What Percona Server shares with MySQL is not repeated.
+/// Options and versions for one product. Options that Percona Server shares with MySQL are not
+/// repeated.
 fn cell(intent: &Intent, product: &'static Product) -> String {
     let of = |product| (parts(intent, product), absences(intent, product));
     let (parts, absences) = of(product);
@@ -114,7 +114,7 @@ fn cell(intent: &Intent, product: &'static Product) -> String {
     texts.join("<br>")
 }
 
-/// What is set, and in which versions, in the order of the rules.
+/// The options that the intent sets, each with its versions, in the order of the rules.
 fn parts(intent: &Intent, product: &'static Product) -> Vec<(String, Vec<Span>)> {
     let mut parts: Vec<(String, Vec<Span>)> = Vec::new();
     let mut served: Vec<(&RenderRule, Vec<Span>)> = Vec::new();
@@ -149,7 +149,7 @@ fn serves_all_of(other: &RenderRule, rule: &RenderRule) -> bool {
     needs_less && rule.values.keys().all(takes) && (rule.set.is_none() || other.set.is_some())
 }
 
-/// A rule's options, and the values that they are for unless they are for all.
+/// A rule's options, and the values that they apply to, unless they apply to all values.
 fn label(intent: &Intent, rule: &RenderRule) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in rule.set.iter().chain(rule.values.values()).flat_map(|set| set.keys()) {
@@ -192,8 +192,8 @@ fn is_checked(product: &'static Product, span: Span) -> bool {
     checked.into_iter().any(|version| span.holds(version))
 }
 
-/// One product's options whose defaults or states changed. What Percona Server has from MySQL is
-/// not repeated.
+/// One product's options whose defaults or states changed. Options that Percona Server shares with
+/// MySQL are not repeated.
 fn options(data: &IntentData, product: &'static Product) -> String {
     let mut text = String::new();
     for name in data.names(product) {
@@ -212,7 +212,8 @@ fn options(data: &IntentData, product: &'static Product) -> String {
     format!("\n### {product}\n\n{text}")
 }
 
-/// A default, after its versions unless it holds in all. The start of `next` is not repeated.
+/// A default, preceded by its versions unless it applies to all versions. The start of `next` is
+/// not repeated.
 fn default_of(product: &'static Product, range: &OptionRange, next: Option<&OptionRange>) -> String {
     let state = match range.state {
         OptionState::Active => "",
@@ -235,7 +236,7 @@ fn default_of(product: &'static Product, range: &OptionRange, next: Option<&Opti
 }
 
 #[test]
-fn the_page_in_the_documents_is_the_datas_own() {
+fn the_page_in_docs_is_generated_from_the_data() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/config-intents.md");
     if std::env::var_os("DBDYNO_UPDATE").is_some() {
         std::fs::write(path, reference()).unwrap();
@@ -245,7 +246,7 @@ fn the_page_in_the_documents_is_the_datas_own() {
 }
 
 #[test]
-fn a_cell_names_options_versions_and_what_is_unchecked() {
+fn a_cell_names_options_and_versions_and_marks_unchecked_ranges() {
     let cell = |name: &str, product| cell(IntentData::get().intent(name).unwrap(), product);
     insta::assert_snapshot!(cell("redo", MYSQL), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
     insta::assert_snapshot!(cell("redo", MARIADB), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
