@@ -49,7 +49,7 @@ pub(crate) fn go(args: &DistArgs) -> Result<()> {
     let chosen = args.arch.map_or_else(|| Arch::value_variants().to_vec(), |arch| vec![arch]);
     let missing: Vec<String> = chosen.iter().flat_map(|arch| arch.missing()).collect();
     if !missing.is_empty() {
-        bail!("what is missing here:\n  {}", missing.join("\n  "));
+        bail!("missing for this build:\n  {}", missing.join("\n  "));
     }
     fs::create_dir_all(&out)?;
     let cargo_deb = test::cargo_deb()?;

@@ -44,11 +44,11 @@ const REST: [&str; 18] = [
     "pg-18.6",
 ];
 
-/// Get servers of the catalogue into the servers folder: $DBDYNO_SERVERS, else
+/// Get servers of the catalogue into the servers folder: $DBDYNO_SERVERS, otherwise
 /// ~/.cache/dbdyno/servers.
 ///
-/// As `dbdyno servers get`, but what is there is left as it is, and system packages that are needed
-/// are installed, when this is root.
+/// Works as `dbdyno servers get` does, but leaves installed servers as they are, and as root
+/// installs the system packages that are needed.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersArgs {
     /// Names in the catalogue; without any: the servers that the tests need.

@@ -87,7 +87,7 @@ pub use model::{
 };
 pub use parity::SettingDifference;
 pub use validity::failed_check;
-pub use warnings::servers::restless;
+pub use warnings::servers::unsettled_warning;
 pub use words::{grouped, numbered};
 
 /// What a caller may choose about a run's findings.

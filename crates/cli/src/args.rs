@@ -28,8 +28,8 @@ Ctrl-C, SIGTERM or SIGHUP."
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// Colours in results: `auto` where they go to a terminal that knows them and NO_COLOR is not
-    /// set.
+    /// Colours in results: `auto` where they go to a terminal that supports them and NO_COLOR is
+    /// not set.
     #[arg(
         long,
         global = true,
@@ -69,9 +69,9 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// Show a folder of runs in a browser on this machine, runs in progress too.
     ///
-    /// An index, the page of each run, and the history of each plan that ran more than once. Pages
-    /// are made from the records when they are asked for; those of runs that go on say when there
-    /// are new figures.
+    /// There is an index, a page for each run, and a history for each plan that ran more than once.
+    /// Pages are made from the records on each request; the page of a run in progress says when
+    /// there are new figures.
     Serve {
         /// Folder that holds run directories.
         #[arg(value_name = "RUNS", default_value = DEFAULT_OUT)]
@@ -83,7 +83,7 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Get, list, add, start and remove database servers.
     ///
-    /// Servers lie as unpacked base directories in one folder: $DBDYNO_SERVERS, else
+    /// Servers are unpacked base directories in one folder: $DBDYNO_SERVERS, otherwise
     /// ~/.cache/dbdyno/servers. A plan names one by its folder: `server = "mysql-8.0.31"`. Nothing
     /// is installed on this machine, and any number of versions can be kept side by side.
     ///
@@ -187,18 +187,18 @@ pub(crate) struct RunArgs {
     pub(crate) changes: Changes,
     /// Folder in which initialised data directories are kept, one for each build and set of options
     /// that shape them. Later runs copy them instead of initialising servers again, which takes 2
-    /// to 30 s each; several runs may share it at a time. Best on the filesystem of the data
-    /// directories. When left out: $DBDYNO_TEMPLATES; without it each run makes its own, which go
-    /// with its data.
+    /// to 30 s each; several runs may share it at the same time. Best on the filesystem of the data
+    /// directories. When left out: $DBDYNO_TEMPLATES; without it each run makes its own and removes
+    /// them with its data.
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,
-    /// Serve what is measured as OpenMetrics text while the run goes on, at this port of 127.0.0.1,
+    /// Serve the figures as OpenMetrics text during the run, at this port of 127.0.0.1,
     /// or at this address and port for other hosts. The run directory gets the figures of the whole
     /// run as metrics.prom.
     #[arg(long, value_name = "PORT")]
     pub(crate) metrics: Option<String>,
-    /// Do not begin while another dbdyno measures on this host. Without it the run begins with a
-    /// warning, which is in its report too.
+    /// Do not begin while another dbdyno measures on this host. Without this flag the run begins
+    /// with a warning, which its report repeats.
     #[arg(long)]
     pub(crate) alone: bool,
     /// Run the blocks on several machines, each block on one of them: `slurm` or `slurm:PARTITION`
@@ -231,12 +231,12 @@ pub(crate) struct PlanArgs {
     pub(crate) source: PlanSource,
     #[command(flatten)]
     pub(crate) changes: Changes,
-    /// Run whose noise the plan's power is computed from: of its A/A, else of its ratios. When left
-    /// out, it is that of the runs of the same workload that ended on this host.
+    /// Run whose noise the plan's power is computed from: that of its A/A, otherwise that of its
+    /// ratios. When left out, it is that of the runs of the same workload that ended on this host.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["schema", "resolved"])]
     pub(crate) noise: Option<PathBuf>,
-    /// Difference to be found, in percent: how many blocks it needs. Twice the margin of each step
-    /// when left out.
+    /// Difference in percent for which to show the number of blocks; twice each step's margin when
+    /// left out.
     #[arg(long, value_name = "PCT", value_parser = difference, conflicts_with_all = ["schema", "resolved"])]
     pub(crate) detect: Option<f64>,
     /// Print time, disk, order and power as JSON instead.
@@ -290,11 +290,11 @@ pub(crate) struct ReportArgs {
     pub(crate) all: bool,
     /// `terminal`, `md`, `html`, `csv`, `json`, `openmetrics` or `parquet`. When left out, the
     /// ending of --output decides; without --output it is `terminal`. Files always hold the whole
-    /// report; of Parquet --output is a folder.
+    /// report; for Parquet, --output is a folder.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// Of an HTML page: `summary`, or `published` for the tables and charts of published reports in
-    /// their order, with the rest on a second page next to it.
+    /// Style of an HTML page: `summary`, or `published` for the tables and charts of published
+    /// reports in their order, with the rest on a second page next to it.
     #[arg(long, value_enum, value_name = "STYLE", default_value = "summary", hide_default_value = true)]
     pub(crate) style: Style,
     /// With --style published: no second page. Warnings are then on the first.
@@ -324,9 +324,9 @@ fn part(word: &str) -> Result<ReportPart, String> {
 /// Compare two variants, of one run or of two, and end with status 1 if the new one is slower.
 ///
 /// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, missed, stalled,
-/// paced, undecided or invalid. Variants of one run are compared in pairs, block by block. Two runs
-/// must be comparable: same plan name, options, seed, load client, class of host and memory of the
-/// servers.
+/// on schedule, undecided or invalid. Variants of one run are compared in pairs, block by block.
+/// Two runs must be comparable: same plan name, options, seed, load client, class of host and
+/// memory of the servers.
 #[derive(Debug, Parser)]
 pub(crate) struct CompareArgs {
     /// The base: RUN:VARIANT, or RUN alone for a run of one variant.
@@ -337,10 +337,10 @@ pub(crate) struct CompareArgs {
     /// of BASE when left out.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) margin: Option<f64>,
-    /// What ends with status 1; `slower` when left out.
+    /// Results that end with status 1; `slower` when left out.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "slower", hide_default_value = true)]
     pub(crate) fail_on: FailOn,
-    /// Which figures decide about the status: `rate`, `p99` (response times) or `rate,p99`.
+    /// Which figures decide the status: `rate`, `p99` (response times) or `rate,p99`.
     #[arg(long, value_enum, value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
     pub(crate) gate: Vec<Gate>,
     /// How the comparison is printed; `terminal` when left out.
@@ -359,7 +359,7 @@ pub(crate) enum FailOn {
     /// A step that is slower or stalled, that did not keep a rate of the plan that BASE kept, or
     /// that is invalid or failed where BASE is valid.
     Slower,
-    /// A step that was not shown to be the same or faster: slower, missed, stalled, paced,
+    /// A step that was not shown to be the same or faster: slower, missed, stalled, on schedule,
     /// undecided, invalid, or one block.
     Undecided,
     /// Nothing; the status says only whether the comparison could be made.
@@ -388,9 +388,9 @@ pub(crate) enum ComparisonFormat {
 
 /// Show many runs of one plan in order, and when the rate or the p99 of a step changed.
 ///
-/// Each series, the rate or the p99 of a step of a variant, has one value per run. The largest shift
-/// of its level is tested against shuffled series, and corrected over all series, so that noise
-/// rarely counts as a change. Runs must be comparable, as for `dbdyno compare`.
+/// Each series, the rate or the p99 of a step of a variant, has one value per run. The largest
+/// shift of its level is tested against shuffled series, and corrected over all series, so that
+/// noise rarely counts as a change. Runs must be comparable, as for `dbdyno compare`.
 #[derive(Debug, Parser)]
 pub(crate) struct HistoryArgs {
     /// Run directories, or folders that hold them; they are put into the order of their start.
@@ -410,11 +410,11 @@ pub(crate) struct HistoryArgs {
     /// run's plan when left out.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) margin: Option<f64>,
-    /// What ends with status 1; `never` when left out.
+    /// Results that end with status 1; `never` when left out.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "never", hide_default_value = true)]
     pub(crate) fail_on: HistoryFailOn,
-    /// Which series decide about the status: `rate`, `p99` (response times) or `rate,p99`. Of a
-    /// step whose rate is the plan's, p99 is followed instead of the rate.
+    /// Which series decide the status: `rate`, `p99` (response times) or `rate,p99`. For a step
+    /// whose rate the plan sets, p99 is followed instead of the rate.
     #[arg(long, value_enum, value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
     pub(crate) gate: Vec<Gate>,
     /// How the history is written. When left out, the ending of --output decides; without --output
@@ -456,8 +456,8 @@ pub(crate) enum HistoryFailOn {
 pub(crate) struct ListArgs {
     #[arg(value_enum)]
     pub(crate) what: Listed,
-    /// For `list workloads`: one workload, with each of its steps, what it sends, with which
-    /// parameters, and what it is for.
+    /// For `list workloads`: one workload, with the statements, parameters and purpose of each
+    /// step.
     pub(crate) name: Option<String>,
     /// As JSON, for a program; of `list workloads` the steps of NAME, or of all workloads.
     #[arg(long)]
@@ -507,11 +507,11 @@ pub(crate) struct PlanSource {
     /// server.
     #[arg(conflicts_with_all = ["servers", "addresses"])]
     pub(crate) plan: Option<PathBuf>,
-    /// The plan in another size that it has, such as `small`; `dbdyno plan` lists them.
+    /// Another size of the plan, such as `small`; `dbdyno plan` lists them.
     #[arg(long, value_name = "NAME", requires = "plan")]
     pub(crate) size: Option<String>,
     #[command(flatten)]
-    pub(crate) spelt: Spelt,
+    pub(crate) spelt: PlanFlags,
     /// Write the plan of these flags to this new file.
     #[arg(long, value_name = "FILE", requires = "workload")]
     pub(crate) save: Option<PathBuf>,
@@ -519,7 +519,7 @@ pub(crate) struct PlanSource {
 
 /// A plan in flags.
 #[derive(Debug, Default, Parser)]
-pub(crate) struct Spelt {
+pub(crate) struct PlanFlags {
     /// A variant: a server of the servers folder, or `sqlite`. The first one is the base. May be
     /// given more than once, as --address, --config and --test.
     #[arg(long = "server", value_name = "NAME", requires = "workload")]
@@ -606,7 +606,7 @@ pub(crate) struct InitArgs {
     #[arg(default_value = "plan.toml")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) spelt: Spelt,
+    pub(crate) spelt: PlanFlags,
     /// Number of blocks; verdicts need three or more.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) blocks: u32,
@@ -614,7 +614,7 @@ pub(crate) struct InitArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersVerb {
-    /// List servers that can be downloaded, and those that are here with their features.
+    /// List servers that can be downloaded, and installed servers with their features.
     ///
     /// The features come from the server itself, which was started once on fresh data when it was
     /// downloaded or added.
@@ -629,8 +629,8 @@ pub(crate) enum ServersVerb {
     /// Download servers of the catalogue.
     ///
     /// Each is downloaded, checked (SHA-256; Debian packages by apt's signature), unpacked, started
-    /// once on fresh data and asked what it can do. A failed download leaves no files. A server
-    /// that is here is not downloaded again.
+    /// once on fresh data and asked for its features. A failed download leaves no files. An
+    /// installed server is not downloaded again.
     Get {
         /// Names in the catalogue; `dbdyno servers list` shows them.
         #[arg(required = true, value_name = "NAME")]
@@ -642,8 +642,8 @@ pub(crate) enum ServersVerb {
     },
     /// Name a server that you built or installed, for use in plans.
     ///
-    /// It is started once on fresh data and asked what it can do. Its base directory stays where it
-    /// is, and as it is. After a rebuild in place, add it again.
+    /// It is started once on fresh data and asked for its features. Its base directory is neither
+    /// moved nor changed. After a rebuild in place, add it again.
     Add {
         /// Name for plans: letters, digits, dots, dashes and underscores.
         name: String,

@@ -129,7 +129,7 @@ pub(crate) fn remove_stale() {
 /// Reports data that killed runs below `runs` have left there or in `data_dir`. They are not
 /// removed, because such a run can go on with them. It also reports folders of runs that were
 /// killed before they began.
-pub(crate) fn name_stale(runs: &Path, data_dir: Option<&Path>) {
+pub(crate) fn report_stale(runs: &Path, data_dir: Option<&Path>) {
     for (folder, data) in not_begun(runs, data_dir) {
         let folders: Vec<String> =
             [Some(folder), data].into_iter().flatten().map(|path| path.display().to_string()).collect();

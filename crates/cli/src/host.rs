@@ -85,7 +85,7 @@ fn can_make(folder: &Path) -> std::io::Result<()> {
 fn check_disk(plan: &Plan, data_dir: &Path, held_bytes: u64) -> Result<(), ExitError> {
     let needed = estimate(plan, &Basis::default()).peak_disk_bytes.saturating_sub(held_bytes);
     let free = free_bytes(data_dir).map_err(|error| {
-        ExitError::machine(format!("cannot ask for the space in {}: {error}", data_dir.display()))
+        ExitError::machine(format!("cannot read the free space of {}: {error}", data_dir.display()))
     })?;
     if needed > free {
         return Err(ExitError::machine(format!(
@@ -187,7 +187,7 @@ pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
 
 pub(crate) fn usable_cpus() -> Result<CpuList, ExitError> {
     let set = sched_getaffinity(Pid::from_raw(0))
-        .map_err(|error| ExitError::machine(format!("cannot ask for this process's CPUs: {error}")))?;
+        .map_err(|error| ExitError::machine(format!("cannot read this process's CPUs: {error}")))?;
     let usable = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
     Ok(CpuList(usable.filter_map(|cpu| u32::try_from(cpu).ok()).collect()))
 }
@@ -207,17 +207,17 @@ pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
 /// Keeps dbdyno itself off the servers' CPUs. Threads that start later inherit its CPUs, but
 /// servers get their own.
 pub(crate) fn pin_client(plan: &Plan) -> Result<(), ExitError> {
-    plan.host.client_cpus.as_ref().map_or(Ok(()), keep_to)
+    plan.host.client_cpus.as_ref().map_or(Ok(()), pin_thread)
 }
 
 /// Keeps this thread, and those that it starts, to `cpus`.
-pub(crate) fn keep_to(cpus: &CpuList) -> Result<(), ExitError> {
+pub(crate) fn pin_thread(cpus: &CpuList) -> Result<(), ExitError> {
     let mut set = CpuSet::new();
     for &cpu in &cpus.0 {
         set.set(cpu as usize).map_err(|error| ExitError::machine(format!("no CPU {cpu}: {error}")))?;
     }
     sched_setaffinity(Pid::from_raw(0), &set)
-        .map_err(|error| ExitError::machine(format!("cannot keep to CPUs {cpus}: {error}")))
+        .map_err(|error| ExitError::machine(format!("cannot pin to CPUs {cpus}: {error}")))
 }
 
 /// Returns the folder in which templates are kept, if the command line or the environment names

@@ -292,7 +292,7 @@ impl Observer for Watcher<'_> {
                 .line(&format!("warning: {name}: no operation has ended for {lasts}; Ctrl-C ends the run"));
         }
         let silent = self.stall_watch.lasts;
-        let what = match silent < FIRST_WORD {
+        let what = match silent < FIRST_REPORT {
             true => name.clone(),
             false => format!("{name}  no answer for {}", time::clock(silent)),
         };
@@ -318,7 +318,7 @@ impl Observer for Watcher<'_> {
         self.mark = self.sampler.mark();
     }
 
-    fn has_looked(&mut self) -> bool {
+    fn has_sampled(&mut self) -> bool {
         self.mark.is_taken()
     }
 }
@@ -359,9 +359,9 @@ impl ProgressLine {
         if over(&line, bar) > 0 {
             line.block = line.block.trim_start_matches(BLOCK).to_owned();
         }
-        for least in SHORT_NAMES {
-            line.variant = shortened(&line.variant, over(&line, bar), least);
-            line.what = shortened(&line.what, over(&line, bar), least);
+        for lowest in SHORT_NAMES {
+            line.variant = shortened(&line.variant, over(&line, bar), lowest);
+            line.what = shortened(&line.what, over(&line, bar), lowest);
         }
         let parts: [fn(&mut Self) -> &mut String; 3] =
             [|line| &mut line.variant, |line| &mut line.latency, |line| &mut line.block];
@@ -397,15 +397,15 @@ fn bar_text(columns: usize, done: f64) -> String {
     format!("{}{head}{}", "━".repeat(full), "─".repeat(columns.saturating_sub(full + 1)))
 }
 
-/// Cuts `over` characters from the middle of `name`, but keeps at least `least` of them. Both ends
+/// Cuts `over` characters from the middle of `name`, but keeps at least `lowest` of them. Both ends
 /// stay, because names of variants seldom have the same beginning and the same end.
-fn shortened(name: &str, over: usize, least: usize) -> String {
+fn shortened(name: &str, over: usize, lowest: usize) -> String {
     let length = name.chars().count();
-    if over == 0 || length <= least {
+    if over == 0 || length <= lowest {
         return name.to_owned();
     }
     // The mark for the cut takes one column.
-    let kept = length.saturating_sub(over).max(least) - 1;
+    let kept = length.saturating_sub(over).max(lowest) - 1;
     let (head, tail) = (kept.div_ceil(2), kept / 2);
     let begin: String = name.chars().take(head).collect();
     let end: String = name.chars().skip(length - tail).collect();
@@ -414,18 +414,18 @@ fn shortened(name: &str, over: usize, least: usize) -> String {
 
 /// A silence of the server is reported when it has lasted this long, and again each time that it
 /// has doubled.
-pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
+pub(crate) const FIRST_REPORT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct StallWatch {
     since_us: u64,
     pub(crate) lasts: Duration,
-    next_word: Duration,
+    next_report: Duration,
 }
 
 impl Default for StallWatch {
     fn default() -> Self {
-        Self { since_us: 0, lasts: Duration::ZERO, next_word: FIRST_WORD }
+        Self { since_us: 0, lasts: Duration::ZERO, next_report: FIRST_REPORT }
     }
 }
 
@@ -441,9 +441,9 @@ impl StallWatch {
             return None;
         }
         self.lasts = Duration::from_micros(last.to_us.saturating_sub(self.since_us));
-        let is_time = self.lasts >= self.next_word;
+        let is_time = self.lasts >= self.next_report;
         is_time.then(|| {
-            self.next_word = self.next_word.max(self.lasts) * 2;
+            self.next_report = self.next_report.max(self.lasts) * 2;
             self.lasts
         })
     }

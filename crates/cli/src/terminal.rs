@@ -88,7 +88,7 @@ fn lost(error: &std::io::Error) -> Result<(), ExitError> {
     if error.kind() == ErrorKind::BrokenPipe {
         return Ok(());
     }
-    let advice = "what it holds is not whole; make room there, or send it elsewhere";
+    let advice = "the output is incomplete; make room there, or send it elsewhere";
     Err(ExitError::machine(format!("cannot write to standard output: {error}; {advice}")))
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::product::{Answering, Locks, Product, answering, cell};
+use crate::product::{Answering, Locks, Product, answering, first_value};
 use crate::products::{each_address, each_session};
 use crate::{AnySession, Class, DatabaseServer, Result, Session, first_i64};
 
@@ -39,7 +39,7 @@ pub struct LockOwner {
 pub enum LockAttempt {
     Taken(Box<AdvisoryLock>),
     /// The lock belongs to another connection, which may be one of dbdyno's own.
-    By(LockOwner),
+    OwnedBy(LockOwner),
     /// The server has no lock that lasts as long as its connection. The text says why. There is no
     /// text for a database without such locks, and for a server that answers no SQL.
     Impossible(Option<String>),
@@ -47,7 +47,7 @@ pub enum LockAttempt {
 
 impl LockOwner {
     /// Whether `self` and `other` are the same connection to the same server.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same_connection(&self, other: &Self) -> bool {
         (&self.server, self.connection) == (&other.server, other.connection)
     }
 }
@@ -82,13 +82,13 @@ async fn attempt(mut session: AnySession, locks: Locks, patience: Duration) -> R
         return Ok(LockAttempt::Impossible(why));
     }
     session.stay_while_idle().await?;
-    let server = cell(&mut session, locks.server).await?.unwrap_or_default();
+    let server = first_value(&mut session, locks.server).await?.unwrap_or_default();
     if !take(&mut session, &locks, patience).await? {
         let rows = session.rows(&locks.owner).await?;
         let from = rows.first().and_then(|row| row.get(1)?.clone());
         let connection = first_i64(&rows).unwrap_or(0);
         session.close().await;
-        return Ok(LockAttempt::By(LockOwner { server, connection, from }));
+        return Ok(LockAttempt::OwnedBy(LockOwner { server, connection, from }));
     }
     let connection = own_number(&session);
     let mut advisory_lock =
@@ -96,7 +96,7 @@ async fn attempt(mut session: AnySession, locks: Locks, patience: Duration) -> R
     if advisory_lock.is_kept().await {
         return Ok(LockAttempt::Taken(Box::new(advisory_lock)));
     }
-    Ok(LockAttempt::Impossible(Some("the server does not show the lock that it has given".to_owned())))
+    Ok(LockAttempt::Impossible(Some("the server granted the lock but does not list it".to_owned())))
 }
 
 impl AdvisoryLock {
@@ -115,7 +115,7 @@ impl AdvisoryLock {
 
     /// Other connections' statements that have been running in the database for a second or longer,
     /// as far as the server shows them.
-    pub async fn others_at_work(&mut self) -> Vec<String> {
+    pub async fn other_running_statements(&mut self) -> Vec<String> {
         let answer = tokio::time::timeout(ANSWER_LIMIT, self.session.rows(self.locks.others)).await;
         answer.ok().and_then(Result::ok).unwrap_or_default().into_iter().flatten().flatten().collect()
     }
@@ -135,9 +135,9 @@ async fn obstacle(session: &mut AnySession) -> Option<Option<String>> {
     let number = session.number().unwrap_or(0);
     match answering(session, expression, number).await {
         Answering::Itself => None,
-        Answering::Another => Some(Some(
-            "a proxy or pooler is between, through which a lock of a connection need not last".to_owned(),
-        )),
+        Answering::Another => {
+            Some(Some("a proxy or pooler is in between, so a connection's lock may not last".to_owned()))
+        }
         Answering::Nothing => Some(None),
     }
 }

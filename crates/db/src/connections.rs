@@ -61,12 +61,12 @@ pub struct OpenConnections(Arc<Mutex<BTreeMap<u32, OpenEntry>>>);
 #[derive(Debug, Clone, Copy)]
 struct OpenEntry {
     ticket: Ticket,
-    is_given_up: bool,
+    is_dropped: bool,
 }
 
 impl OpenConnections {
     pub(crate) fn enter(&self, ticket: Ticket) {
-        self.with(|entries| entries.insert(ticket.id, OpenEntry { ticket, is_given_up: false }));
+        self.with(|entries| entries.insert(ticket.id, OpenEntry { ticket, is_dropped: false }));
     }
 
     /// Removes a connection that has ended with no statement running.
@@ -75,15 +75,15 @@ impl OpenConnections {
     }
 
     /// Notes that a connection was dropped before its answer came.
-    pub(crate) fn give_up(&self, ticket: Ticket) {
-        self.with(|entries| entries.insert(ticket.id, OpenEntry { ticket, is_given_up: true }));
+    pub(crate) fn mark_dropped(&self, ticket: Ticket) {
+        self.with(|entries| entries.insert(ticket.id, OpenEntry { ticket, is_dropped: true }));
     }
 
     /// Takes out the dropped connections and, with `all`, the open ones too.
     pub(crate) fn take(&self, all: bool) -> Vec<Ticket> {
         self.with(|entries| {
             let (taken, kept) =
-                std::mem::take(entries).into_iter().partition(|(_, entry)| all || entry.is_given_up);
+                std::mem::take(entries).into_iter().partition(|(_, entry)| all || entry.is_dropped);
             *entries = kept;
             let taken: BTreeMap<u32, OpenEntry> = taken;
             taken.into_values().map(|entry| entry.ticket).collect()
@@ -138,7 +138,7 @@ mod tests {
         let ticket = |id| Ticket { id, key: 70 + id };
         (1..=4).for_each(|id| open_connections.enter(ticket(id)));
         open_connections.leave(ticket(1));
-        open_connections.give_up(ticket(2));
+        open_connections.mark_dropped(ticket(2));
         assert_eq!(format!("{open_connections:?}"), "OpenConnections([2, 3, 4])");
         assert_eq!(open_connections.take(false), [ticket(2)]);
         assert_eq!(open_connections.take(false), []);

@@ -237,7 +237,7 @@ impl DatabaseServer {
         Err(format!(
             "abandoned statements may still run on {} (connections {}): {why}; look at the server's list of \
              processes before you measure there again",
-            options.place(),
+            options.login_text(),
             numbers.join(", ")
         ))
     }

@@ -22,7 +22,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
     (options, product): (&LoginOptions, &str),
     hint: fn(&S, &LoginOptions) -> &'static str,
 ) -> Result<T> {
-    let context = format!("connecting to {}", options.place());
+    let context = format!("connecting to {}", options.login_text());
     let TimeLimits { login: limit, login_key, .. } = options.connection_settings.limits;
     match tokio::time::timeout(limit, attempt).await {
         Ok(Ok(session)) => Ok(session),
@@ -42,7 +42,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
         }
         Err(_) => {
             let advice = format!(
-                "is this a {product} server, and does it take connections? {login_key} may be too short"
+                "is this a {product} server, and does it accept connections? {login_key} may be too short"
             );
             let text = format!("{context}: no answer within {limit:?}; {advice}");
             Err(DbError::new(Class::Lost, "io", text))
@@ -54,7 +54,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// User and address, for messages.
-    pub(crate) place: String,
+    pub(crate) login_text: String,
     state: ExchangeState,
     /// The list of open connections that contains this connection, and the connection's ticket.
     entered: Option<(OpenConnections, Ticket)>,
@@ -75,16 +75,30 @@ enum ExchangeState {
 impl Exchange {
     /// Makes an exchange for a connection that is on no list.
     #[cfg(test)]
-    pub(crate) fn new(place: String) -> Self {
-        Self { place, state: ExchangeState::Idle, entered: None, limit: Some(TimeLimits::default().answer) }
+    pub(crate) fn new(login_text: String) -> Self {
+        Self {
+            login_text,
+            state: ExchangeState::Idle,
+            entered: None,
+            limit: Some(TimeLimits::default().answer),
+        }
     }
 
     /// Makes an exchange for a connection whose statements can be cancelled. The connection is on
     /// the settings' list of open connections until it ends.
-    pub(crate) fn entered(place: String, connection_settings: &ConnectionSettings, ticket: Ticket) -> Self {
+    pub(crate) fn entered(
+        login_text: String,
+        connection_settings: &ConnectionSettings,
+        ticket: Ticket,
+    ) -> Self {
         connection_settings.open_connections.enter(ticket);
         let entered = Some((connection_settings.open_connections.clone(), ticket));
-        Self { place, state: ExchangeState::Idle, entered, limit: Some(connection_settings.limits.answer) }
+        Self {
+            login_text,
+            state: ExchangeState::Idle,
+            entered,
+            limit: Some(connection_settings.limits.answer),
+        }
     }
 
     /// Marks an exchange as begun. The mark stays if the exchange's future is dropped in the
@@ -119,25 +133,25 @@ impl Exchange {
                 self.state =
                     if fault.class() == Class::Lost { ExchangeState::Lost } else { ExchangeState::Idle };
             })
-            .map_err(|fault| fault.into_error(&format!("{} on {}", what(), self.place)))
+            .map_err(|fault| fault.into_error(&format!("{} on {}", what(), self.login_text)))
     }
 
     /// The error for a statement that another session prepared.
     pub(crate) fn unknown_statement(&self, number: usize) -> DbError {
-        let text = format!("statement {number} was not prepared by this session to {}", self.place);
+        let text = format!("statement {number} was not prepared by this session to {}", self.login_text);
         DbError::new(Class::Fatal, "params", text)
     }
 
     /// The error for a wrong number of parameters.
     pub(crate) fn wrong_params(&self, excerpt: &str, wanted: usize, given: usize) -> DbError {
-        let text = format!("{excerpt} on {}: takes {wanted} parameters, not {given}", self.place);
+        let text = format!("{excerpt} on {}: takes {wanted} parameters, not {given}", self.login_text);
         DbError::new(Class::Fatal, "params", text)
     }
 
     fn abandoned(&self) -> DbError {
         let text = format!(
             "connection to {} is not usable: it was lost, or a statement on it was abandoned; connect again",
-            self.place
+            self.login_text
         );
         DbError::new(Class::Lost, "io", text)
     }
@@ -147,7 +161,9 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         match (&self.entered, self.state) {
             (None, _) => {}
-            (Some((open_connections, ticket)), ExchangeState::Begun) => open_connections.give_up(*ticket),
+            (Some((open_connections, ticket)), ExchangeState::Begun) => {
+                open_connections.mark_dropped(*ticket)
+            }
             // A lost connection leaves the list too, because the server may soon reuse its number.
             (Some((open_connections, ticket)), ExchangeState::Idle | ExchangeState::Lost) => {
                 open_connections.leave(*ticket)

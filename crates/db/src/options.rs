@@ -142,7 +142,7 @@ impl LoginOptions {
     }
 
     /// User and address, for messages: `root at /run/db.sock, database test`.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn login_text(&self) -> String {
         match &self.database {
             Some(database) => format!("{} as {}, database {database}", self.address, self.user),
             None => format!("{} as {}", self.address, self.user),
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_place_names_address_user_and_database() {
         let tcp = LoginOptions::tcp("::1", 3307, "bench").with_database("ib");
-        assert_eq!(tcp.place(), "[::1]:3307 as bench, database ib");
-        assert_eq!(LoginOptions::socket("/run/a.sock", "root").place(), "/run/a.sock as root");
+        assert_eq!(tcp.login_text(), "[::1]:3307 as bench, database ib");
+        assert_eq!(LoginOptions::socket("/run/a.sock", "root").login_text(), "/run/a.sock as root");
     }
 }

@@ -57,7 +57,7 @@ pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>> 
 /// Levels that the session may not read are left out, because a server that others run may not
 /// grant the rights.
 pub async fn deferred_work(session: &mut AnySession, capabilities: &Capabilities) -> Result<DeferredWork> {
-    each_session!(session, session, P => product::owed::<P>(&mut Limited(session), capabilities).await)
+    each_session!(session, session, P => product::deferred_work::<P>(&mut Limited(session), capabilities).await)
 }
 
 /// Does the upkeep that the engine of `tables` (plain names in the session's database) needs after

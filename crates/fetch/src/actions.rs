@@ -45,7 +45,7 @@ pub fn get(
         }
         (false, _) => fetch_or_link(entry, folder, cancel, log)?,
     };
-    log(&format!("{}: starting it once, to ask what it can do", entry.name));
+    log(&format!("{}: starting it once to read its abilities", entry.name));
     let asked = if cancel.load(Ordering::Relaxed) {
         Err(Error::Cancelled { what: format!("getting {}", entry.name) })
     } else {
@@ -71,7 +71,7 @@ pub(super) fn keep(
         }
         Err(error) => {
             if is_new {
-                take_away(folder, name)?;
+                remove_files(folder, name)?;
             }
             Err(error)
         }
@@ -129,7 +129,7 @@ pub(super) fn link(target: &Path, server_dir: &Path) -> Result<(), Error> {
 
 /// Removes `NAME` from the folder: the base directory, or the link to it, and its server entry. A
 /// base directory is renamed first, so that a half-removed one is never taken for a server.
-pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
+pub(super) fn remove_files(folder: &Path, name: &str) -> Result<(), Error> {
     let server_dir = folder.join(name);
     let is_link = fs::symlink_metadata(&server_dir).is_ok_and(|data| data.is_symlink());
     let partial = match is_link {
@@ -179,7 +179,7 @@ pub fn add(
         server_entry.write(folder, name)?;
         link(&base.path, &server_dir)?;
     }
-    log(&format!("{name}: starting it once, to ask what it can do"));
+    log(&format!("{name}: starting it once to read its abilities"));
     let asked = probe(&base).map_err(|source| does_not_run(name, source));
     keep(folder, name, server_entry, asked, is_new)
 }
@@ -207,7 +207,7 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
     {
         return Err(stays(format!("process {pid} runs from {}; stop it first", server_dir.display())));
     }
-    take_away(folder, name)?;
+    remove_files(folder, name)?;
     Ok(server_entry)
 }
 

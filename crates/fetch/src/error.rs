@@ -19,7 +19,7 @@ pub enum Error {
     #[error("{path}:{line}: {why}", path = .path.display())]
     Catalogue { path: PathBuf, line: usize, why: String },
 
-    #[error("{path} is not as dbdyno wrote it ({why}); remove the file to have the server asked again", path = .path.display())]
+    #[error("{path} was changed or damaged ({why}); remove the file, and dbdyno probes the server again", path = .path.display())]
     ServerEntry { path: PathBuf, why: String },
 
     #[error("cannot add {name}: {why}")]
@@ -30,13 +30,13 @@ pub enum Error {
 
     #[error(
         "cannot get {name}: the SHA-256 of what was downloaded is {found}, and should be {wanted}; \
-         the file was damaged or exchanged on its way, so nothing of it was kept"
+         the file was damaged or replaced during the download, so it was removed"
     )]
     Checksum { name: String, wanted: String, found: String },
 
     #[error(
         "cannot get {name}: Debian {suite} has {now} by now, and a suite keeps one version only; {instead}\
-         for this one unpack packages that you kept and `dbdyno servers add` their folder"
+         to get this version, unpack packages that you have kept and add their folder with `dbdyno servers add`"
     )]
     Moved { name: String, suite: String, now: String, instead: String },
 
@@ -44,7 +44,7 @@ pub enum Error {
     OtherVersion { name: String, wanted: String, answered: String },
 
     /// The server's program does not run, or the server fails at its first start.
-    #[error("{name} does not run here, so it was not kept: {source}")]
+    #[error("{name} does not run on this machine, so it was removed: {source}")]
     DoesNotRun { name: String, source: Box<dbdyno_db::server::Error> },
 
     #[error("{what}: `{command}` {status}\n{output}")]

@@ -12,7 +12,7 @@ use crate::{Script, StatementFault};
 
 /// A connection's next state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum NextState {
     /// It waits for its client.
     Waits,
     /// It has a job, which must be put on the timer queue.
@@ -110,7 +110,12 @@ impl ClientConnection {
     }
 
     /// Parses the input, answers, writes and reads until the connection must wait.
-    pub(crate) fn go_on(&mut self, script: &Script, stats: &mut Stats, read_buffer: &mut [u8]) -> Life {
+    pub(crate) fn advance(
+        &mut self,
+        script: &Script,
+        stats: &mut Stats,
+        read_buffer: &mut [u8],
+    ) -> NextState {
         let mut now = Instant::now();
         loop {
             if !self.input.is_empty() {
@@ -121,29 +126,29 @@ impl ClientConnection {
             }
             let stopped = self.output.is_full();
             if self.write(stats).is_err() || (self.closing && !self.blocked) {
-                return Life::Over;
+                return NextState::Over;
             }
             if self.job.is_some() {
-                return Life::Works;
+                return NextState::Works;
             }
             if self.blocked {
-                return Life::Waits;
+                return NextState::Waits;
             }
             if stopped && !self.input.is_empty() {
                 continue;
             }
             if !self.readable {
-                return Life::Waits;
+                return NextState::Waits;
             }
             let length = match self.stream.read(read_buffer) {
-                Ok(0) => return Life::Over,
+                Ok(0) => return NextState::Over,
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.readable = false;
-                    return Life::Waits;
+                    return NextState::Waits;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Life::Over,
+                Err(_) => return NextState::Over,
             };
             now = Instant::now();
             stats.received_bytes += length as u64;

@@ -27,10 +27,10 @@ pub enum Distribution {
     #[default]
     None,
     Constant(Duration),
-    /// The delay is uniformly distributed between `least` and `most`.
+    /// The delay is uniformly distributed between `min` and `max`.
     Uniform {
-        least: Duration,
-        most: Duration,
+        min: Duration,
+        max: Duration,
     },
     Exponential {
         mean: Duration,
@@ -53,7 +53,7 @@ impl Distribution {
         match *self {
             Self::None => Duration::ZERO,
             Self::Constant(delay) => delay,
-            Self::Uniform { least, most } => (least + most) / 2,
+            Self::Uniform { min, max } => (min + max) / 2,
             Self::Exponential { mean } => mean,
             Self::LogNormal { median, sigma } => median.mul_f64((sigma * sigma / 2.0).exp()),
             Self::Bimodal { fast, slow, slow_share } => {
@@ -70,7 +70,7 @@ impl Distribution {
         let delay = match *self {
             Self::None => Duration::ZERO,
             Self::Constant(delay) => delay,
-            Self::Uniform { least, most } => least + (most - least).mul_f64(probability.clamp(0.0, 1.0)),
+            Self::Uniform { min, max } => min + (max - min).mul_f64(probability.clamp(0.0, 1.0)),
             Self::Exponential { mean } => mean.mul_f64(-(-inside).ln_1p()),
             Self::LogNormal { median, sigma } => {
                 let factor = (sigma * Normal::standard().inverse_cdf(inside)).exp();
@@ -98,7 +98,7 @@ impl fmt::Display for Distribution {
         match *self {
             Self::None => formatter.write_str("none"),
             Self::Constant(delay) => write!(formatter, "constant {}", show(delay)),
-            Self::Uniform { least, most } => write!(formatter, "uniform {} {}", show(least), show(most)),
+            Self::Uniform { min, max } => write!(formatter, "uniform {} {}", show(min), show(max)),
             Self::Exponential { mean } => write!(formatter, "exponential {}", show(mean)),
             Self::LogNormal { median, sigma } => write!(formatter, "lognormal {} {sigma}", show(median)),
             Self::Bimodal { fast, slow, slow_share } => {
@@ -124,12 +124,12 @@ fn parse(text: &str) -> Result<Distribution, String> {
     Ok(match words[..] {
         ["none"] => Distribution::None,
         ["constant", delay] => Distribution::Constant(units::duration(delay)?),
-        ["uniform", least, most] => {
-            let (least, most) = (units::duration(least)?, units::duration(most)?);
-            if least > most {
-                return Err("the least delay is longer than the most".to_owned());
+        ["uniform", min, max] => {
+            let (min, max) = (units::duration(min)?, units::duration(max)?);
+            if min > max {
+                return Err("the lowest delay is longer than the highest".to_owned());
             }
-            Distribution::Uniform { least, most }
+            Distribution::Uniform { min, max }
         }
         ["exponential", mean] => Distribution::Exponential { mean: units::duration(mean)? },
         ["lognormal", median, sigma] => {
@@ -213,7 +213,7 @@ mod tests {
         }
         let wrong = |text: &str| text.parse::<Distribution>().expect_err(text).to_string();
         insta::assert_snapshot!(wrong("exponential"), @r#""exponential": no such delay; write none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)"#);
-        insta::assert_snapshot!(wrong("uniform 3ms 1ms"), @r#""uniform 3ms 1ms": the least delay is longer than the most; write none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)"#);
+        insta::assert_snapshot!(wrong("uniform 3ms 1ms"), @r#""uniform 3ms 1ms": the lowest delay is longer than the highest; write none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)"#);
         for bad in [
             "",
             "constant",

@@ -23,7 +23,7 @@ pub enum Occurrence {
 }
 
 impl Occurrence {
-    pub(crate) fn strikes(self, seed: u64, connection: u64, statement: u64) -> bool {
+    pub(crate) fn affects(self, seed: u64, connection: u64, statement: u64) -> bool {
         match self {
             Self::Every(number) => statement.is_multiple_of(number),
             Self::Share(share) => unit(seed, connection, statement, Purpose::Error) < share,
@@ -232,7 +232,7 @@ fn parse(text: &str) -> Result<Freeze, String> {
     let freeze =
         Freeze { length: units::duration(length)?, period, first_at: units::duration(first)?, origin };
     if freeze.length.is_zero() || freeze.period.is_some_and(|period| period <= freeze.length) {
-        return Err("a freeze lasts longer than nothing and less than its period".to_owned());
+        return Err("a freeze must be longer than 0 and shorter than its period".to_owned());
     }
     Ok(freeze)
 }
@@ -259,9 +259,9 @@ mod tests {
 
     #[test]
     fn faults_affect_each_nth_statement_or_a_share_of_them() {
-        let struck = |when: Occurrence| (1..=100_000).filter(|n| when.strikes(1, 0, *n)).count();
+        let struck = |when: Occurrence| (1..=100_000).filter(|n| when.affects(1, 0, *n)).count();
         assert_eq!(struck(Occurrence::Every(100)), 1000);
-        assert!(Occurrence::Every(3).strikes(1, 0, 3) && !Occurrence::Every(3).strikes(1, 0, 4));
+        assert!(Occurrence::Every(3).affects(1, 0, 3) && !Occurrence::Every(3).affects(1, 0, 4));
         // The standard deviation is 31.
         assert!(struck(Occurrence::Share(0.01)).abs_diff(1000) < 125);
         assert_eq!((struck(Occurrence::Share(0.0)), struck(Occurrence::Share(1.0))), (0, 100_000));

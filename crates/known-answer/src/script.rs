@@ -92,8 +92,8 @@ impl Script {
     /// The fault in a connection's `statement`th statement. A disconnect takes precedence over a
     /// half answer, and that over an error.
     pub fn fault_of(&self, connection: u64, statement: u64) -> StatementFault {
-        let strikes = |error: &Refusal| error.when.strikes(self.seed, connection, statement);
-        let is_refused = || self.error.as_ref().is_some_and(strikes);
+        let affects = |error: &Refusal| error.when.affects(self.seed, connection, statement);
+        let is_refused = || self.error.as_ref().is_some_and(affects);
         if self.disconnect_every.is_some_and(|every| statement.is_multiple_of(every)) {
             StatementFault::Disconnected
         } else if self.half.is_some_and(|half| statement.is_multiple_of(half.every)) {
@@ -115,7 +115,7 @@ impl Script {
         let size = u64::from(self.rows) * u64::from(self.columns) * (u64::from(self.bytes) + 9);
         if size > LARGEST_ANSWER {
             let what = format!("an answer of about {size} bytes");
-            return complain(what, "at most 1 GiB goes: fewer rows or bytes");
+            return complain(what, "the limit is 1 GiB: use fewer rows or bytes");
         }
         if self.disconnect_every == Some(0) || self.half.is_some_and(|half| half.every == 0) {
             return complain("a fault at every 0th statement".to_owned(), "count from 1");
@@ -234,7 +234,7 @@ mod tests {
         let error = |text: &str| Script { error: Some(text.parse().expect(text)), ..Script::default() };
         insta::assert_snapshot!(refuse(Script { rows: 1, columns: 0, bytes: 1, ..Script::default() }, Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
         insta::assert_snapshot!(refuse(Script { rows: 1, columns: 2000, bytes: 1, ..Script::default() }, Protocol::Postgres), @"an answer of 2000 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
-        insta::assert_snapshot!(refuse(Script { rows: 1 << 30, columns: 1, bytes: 1, ..Script::default() }, Protocol::Mysql), @"an answer of about 10737418240 bytes; at most 1 GiB goes: fewer rows or bytes");
+        insta::assert_snapshot!(refuse(Script { rows: 1 << 30, columns: 1, bytes: 1, ..Script::default() }, Protocol::Mysql), @"an answer of about 10737418240 bytes; the limit is 1 GiB: use fewer rows or bytes");
         insta::assert_snapshot!(refuse(error("40P01 every 1"), Protocol::Mysql), @"no error has the code 40P01; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
         insta::assert_snapshot!(refuse(error("1213 every 1"), Protocol::Postgres), @"no error has the code 1213; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
         assert!(error("40P01 every 1").check(Protocol::Postgres).is_ok());

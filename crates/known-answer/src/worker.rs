@@ -18,7 +18,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::clock_gettime;
 
-use crate::connection::{ClientConnection, Life};
+use crate::connection::{ClientConnection, NextState};
 use crate::fault::FreezeOrigin;
 use crate::listen::{Listener, Stream};
 use crate::protocol::{Answers, Session};
@@ -236,7 +236,7 @@ impl Worker {
         if self.epoll.add(&connection.stream, event(slot, false)).is_err() {
             return self.remove(slot, &connection, stats);
         }
-        self.go_on(slot, Box::new(connection), stats);
+        self.advance(slot, Box::new(connection), stats);
     }
 
     fn connection_event(&mut self, slot: usize, what: EpollFlags, stats: &mut Stats) {
@@ -244,15 +244,15 @@ impl Worker {
         let end = EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
         connection.hung_up |= what.intersects(end);
         connection.readable |= what.intersects(end | EpollFlags::EPOLLIN);
-        self.go_on(slot, connection, stats);
+        self.advance(slot, connection, stats);
     }
 
     /// Lets a connection continue, and puts an entry on the timer queue if it has work that is due
     /// later.
-    fn go_on(&mut self, slot: usize, mut connection: Box<ClientConnection>, stats: &mut Stats) {
+    fn advance(&mut self, slot: usize, mut connection: Box<ClientConnection>, stats: &mut Stats) {
         let was_blocked = connection.blocked;
-        let life = connection.go_on(&self.shared.script, stats, &mut self.read_buffer);
-        if life == Life::Over {
+        let life = connection.advance(&self.shared.script, stats, &mut self.read_buffer);
+        if life == NextState::Over {
             return self.remove(slot, &connection, stats);
         }
         if connection.blocked != was_blocked {
@@ -261,7 +261,7 @@ impl Worker {
                 return self.remove(slot, &connection, stats);
             }
         }
-        if let (Life::Works, Some(job)) = (life, &mut connection.job)
+        if let (NextState::Works, Some(job)) = (life, &mut connection.job)
             && job.ticket.is_none()
         {
             if job.is_statement() {
@@ -285,7 +285,7 @@ impl Worker {
             Some(_) => self.connections[slot] = Some(connection),
             None => {
                 connection.finish_job(&self.shared.script, stats);
-                self.go_on(slot, connection, stats);
+                self.advance(slot, connection, stats);
             }
         }
     }

@@ -39,10 +39,10 @@ pub trait Observer {
     fn second(&mut self, _intervals: &[Interval]) {}
     /// Gives a text that the user should know while the step runs. It is also recorded.
     fn warning(&mut self, _text: &str) {}
-    /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
+    /// The common window has just ended. Connections stay open until [`Observer::has_sampled`].
     fn window_ended(&mut self) {}
     /// Returns whether all samples that are due at the end of the common window have been taken.
-    fn has_looked(&mut self) -> bool {
+    fn has_sampled(&mut self) -> bool {
         true
     }
 }
@@ -63,7 +63,7 @@ pub(crate) struct Collector<'a> {
     pub(crate) observer: &'a mut dyn Observer,
     pub(crate) control: &'a Control,
     pub(crate) kinds: &'a [String],
-    pub(crate) workers: usize,
+    pub(crate) load_threads: usize,
     /// How many load threads have ended.
     ended: usize,
     /// Batches that not all load threads have handed over yet, by the end and start of the time
@@ -106,7 +106,7 @@ impl<'a> Collector<'a> {
         observer: &'a mut dyn Observer,
         control: &'a Control,
         kinds: &'a [String],
-        workers: usize,
+        load_threads: usize,
         schedules: BTreeMap<(u32, usize), ScheduleAccounting>,
     ) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl<'a> Collector<'a> {
             observer,
             control,
             kinds,
-            workers,
+            load_threads,
             pending: BTreeMap::new(),
             seen_errors: HashSet::new(),
             schedules,
@@ -147,7 +147,7 @@ impl<'a> Collector<'a> {
         let mut ready = HashSet::new();
         let mut longest = Duration::ZERO;
         let mut all_logins = histogram();
-        while ready.len() + self.ended < self.workers {
+        while ready.len() + self.ended < self.load_threads {
             match messages.next(POLL) {
                 // This thread could not begin. Without an end to the step, the other threads would
                 // wait for its tasks.
@@ -156,10 +156,10 @@ impl<'a> Collector<'a> {
                     self.ends.extend(ends);
                     self.control.abandon();
                 }
-                Ok(Message::Ready { worker, took, logins }) => {
+                Ok(Message::Ready { load_thread, took, logins }) => {
                     // The histograms' ranges grow, so adding cannot fail.
                     let _ = all_logins.add(*logins);
-                    ready.insert(worker);
+                    ready.insert(load_thread);
                     longest = longest.max(took);
                 }
                 Ok(message) if !self.elsewhere.is_empty() => self.take(message),
@@ -189,7 +189,7 @@ impl<'a> Collector<'a> {
     ) {
         let mut are_kept_open = true;
         self.answered = Instant::now();
-        while self.ended < self.workers {
+        while self.ended < self.load_threads {
             let poll = if are_kept_open && self.control.end_ns().is_some() { POLL_KEPT_OPEN } else { POLL };
             match messages.next(poll) {
                 Ok(Message::WorkerEnded { ends }) => {
@@ -294,7 +294,7 @@ impl<'a> Collector<'a> {
             }
             Message::Ready { .. }
             | Message::WorkerEnded { .. }
-            | Message::Workers(_)
+            | Message::LoadThreads(_)
             | Message::BegunLate(_) => {}
         }
     }
@@ -317,7 +317,7 @@ impl<'a> Collector<'a> {
             *from += more;
             sum.join(batch);
         });
-        if self.pending[&key].0 == self.workers
+        if self.pending[&key].0 == self.load_threads
             && let Some((_, batch)) = self.pending.remove(&key)
         {
             self.write(batch);
@@ -357,7 +357,7 @@ impl<'a> Collector<'a> {
     /// sampled, when there will be no window, or when the step is stopping.
     fn may_close(&mut self) -> bool {
         let has_no_window = self.control.end_ns().is_some() && self.control.window_end_ns().is_none();
-        self.control.is_stopping() || has_no_window || (self.window_written && self.observer.has_looked())
+        self.control.is_stopping() || has_no_window || (self.window_written && self.observer.has_sampled())
     }
 
     /// Returns where the common window begins. If the window ends during the warm-up, it is empty
@@ -441,7 +441,7 @@ impl<'a> Collector<'a> {
 pub(crate) enum Message {
     /// A load thread has tried to open all of its connections.
     Ready {
-        worker: usize,
+        load_thread: usize,
         took: Duration,
         /// How long each connection took to open, in microseconds.
         #[serde(with = "counts")]
@@ -482,7 +482,7 @@ pub(crate) enum Message {
     /// The client on another host did not run for a time.
     Paused(Pause),
     /// Another host has this many load threads.
-    Workers(usize),
+    LoadThreads(usize),
     /// Another host's clock started this much too late.
     BegunLate(Duration),
     /// Another host stopped its part for this reason, and so the whole step stops.

@@ -46,8 +46,8 @@ pub enum FromHost {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostPart {
     /// The number of load threads on the hosts before this one.
-    first_worker: usize,
-    workers: usize,
+    first_load_thread: usize,
+    load_threads: usize,
     ended: usize,
     /// By how much the start came too late on this host.
     pub late: Duration,
@@ -85,9 +85,9 @@ pub fn run_on_hosts(
         ready: VecDeque::new(),
     };
     merged.count_workers(step, &control);
-    let workers = merged.parts.iter().map(|part| part.workers).sum();
+    let load_threads = merged.parts.iter().map(|part| part.load_threads).sum();
     let kinds = kinds(step.spec);
-    let mut collector = Collector::new(writer, observer, &control, &kinds, workers, schedules);
+    let mut collector = Collector::new(writer, observer, &control, &kinds, load_threads, schedules);
     collector.expect_elsewhere(specs);
     conduct(step, specs, &mut collector, &mut merged, LEAD);
     let (failure, ends) = (collector.failure.take(), std::mem::take(&mut collector.ends));
@@ -112,14 +112,14 @@ impl Merged<'_> {
                 control.stop(StopReason::Interrupted);
             }
             match self.from_hosts.recv_timeout(POLL) {
-                Ok((host, FromHost::Message(HostMessage(Message::Workers(workers))))) => {
-                    self.parts[host].workers = workers;
+                Ok((host, FromHost::Message(HostMessage(Message::LoadThreads(load_threads))))) => {
+                    self.parts[host].load_threads = load_threads;
                     silent.retain(|other| *other != host);
                 }
                 Ok((host, FromHost::Lost(why))) => {
                     control.stop(StopReason::Failed(why));
                     control.abandon();
-                    self.parts[host].workers = 0;
+                    self.parts[host].load_threads = 0;
                     self.early.retain(|(other, _)| *other != host);
                     silent.retain(|other| *other != host);
                 }
@@ -128,10 +128,10 @@ impl Merged<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        let mut workers = 0;
+        let mut load_threads = 0;
         for part in &mut self.parts {
-            part.first_worker = workers;
-            workers += part.workers;
+            part.first_load_thread = load_threads;
+            load_threads += part.load_threads;
         }
     }
 
@@ -142,16 +142,16 @@ impl Merged<'_> {
             FromHost::Message(HostMessage(message)) => message,
             FromHost::Lost(why) => {
                 self.ready.push_back(Message::HostLost(why));
-                for _ in part.ended..part.workers {
+                for _ in part.ended..part.load_threads {
                     self.ready.push_back(Message::WorkerEnded { ends: Vec::new() });
                 }
-                part.ended = part.workers;
+                part.ended = part.load_threads;
                 return;
             }
         };
         self.ready.push_back(match message {
-            Message::Ready { worker, took, logins } => {
-                Message::Ready { worker: part.first_worker + worker, took, logins }
+            Message::Ready { load_thread, took, logins } => {
+                Message::Ready { load_thread: part.first_load_thread + load_thread, took, logins }
             }
             Message::Batch(batch) => {
                 let lags = batch.times.values().filter_map(|times| times.lag.as_ref());
@@ -213,7 +213,7 @@ where
     let control = Arc::new(control);
     let threads = start(step, tasks, part, &control, &sender)?;
     let mut watching = Some(Watching::start(Arc::clone(&control)).map_err(Error::Thread)?);
-    say(HostMessage(Message::Workers(threads.len())));
+    say(HostMessage(Message::LoadThreads(threads.len())));
     let applying = Arc::clone(&control);
     thread::spawn(move || apply(&applying, &commands, |late| sender.send(Message::BegunLate(late)).is_ok()));
     let mut left = threads.len();

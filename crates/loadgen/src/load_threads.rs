@@ -4,9 +4,9 @@
 //! Code that runs for long without yielding, such as a script, calls [`is_stopping_here`] from time
 //! to time.
 //!
-//! A load thread may spin: it does not sleep while a step runs, but polls the kernel for answers again
-//! and again, so that the server never has to wake it. The time of polls that found nothing is counted
-//! separately from its work.
+//! A load thread may spin: it does not sleep while a step runs, but polls the kernel for answers
+//! again and again, so that the server never has to wake it. The time of polls that found nothing
+//! is counted separately from its work.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,9 +44,9 @@ const CONNECTIONS_PER_THREAD: usize = 64;
 pub struct Threads {
     /// CPUs that the load threads may use, where `None` means all.
     pub cpus: Option<Vec<u32>>,
-    /// How many threads there are. `None` means one for every 64 connections, but at most one per CPU.
-    /// There are never more threads than units to distribute. A unit is a client with coupled tasks, or
-    /// otherwise a single task.
+    /// How many threads there are. `None` means one for every 64 connections, but at most one per
+    /// CPU. There are never more threads than units to distribute. A unit is a client with coupled
+    /// tasks, or otherwise a single task.
     pub count: Option<u32>,
     /// Whether a task blocks its thread. Each task then gets a thread of its own.
     pub blocking: bool,
@@ -131,8 +131,8 @@ pub(crate) struct Job<F> {
     pub(crate) messages: Sender<Message>,
 }
 
-/// Ends the step for the other threads when this one panics, because no other thread would report that
-/// its tasks have ended.
+/// Ends the step for the other threads when this one panics, because no other thread would report
+/// that its tasks have ended.
 struct ReleaseOnPanic(Arc<Control>);
 
 impl Drop for ReleaseOnPanic {
@@ -213,7 +213,7 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
     let unopened = job.tasks.into_iter().map(|task| (task.number, (task.factory)()));
     let (tasks, logins) = connect::open_all(&shared, &job.opening, unopened).await;
     let logins = Box::new(logins);
-    let _ = shared.messages.send(Message::Ready { worker: job.index, took: opening.elapsed(), logins });
+    let _ = shared.messages.send(Message::Ready { load_thread: job.index, took: opening.elapsed(), logins });
 
     let mut due_times = ThreadDueTimes::default();
     let mut handles = Vec::new();
@@ -274,12 +274,12 @@ async fn abandon_after_stop(shared: Rc<Shared>) {
     shared.abandon.now();
 }
 
-/// Cuts the counters shortly after each whole second, so that an idle or waiting thread reports in time
-/// too.
+/// Cuts the counters shortly after each whole second, so that an idle or waiting thread reports in
+/// time too.
 async fn cut_each_second(shared: Rc<Shared>) {
     let Some(start) = shared.control.wait_for_start().await else { return };
-    // This does not use tokio's timers. While one of those is pending, every wait for an answer also
-    // arms and cancels a timer in the kernel, which costs about a microsecond per operation.
+    // This does not use tokio's timers. While one of those is pending, every wait for an answer
+    // also arms and cancels a timer in the kernel, which costs about a microsecond per operation.
     for second in 1_u32.. {
         let at = start + Duration::from_secs(1) * second + Duration::from_millis(1);
         if shared.timer.wait_until(at).await.is_err() {
@@ -309,8 +309,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns the time of the event that is about to be recorded. It makes all cuts before that time
-    /// first.
+    /// Returns the time of the event that is about to be recorded. It makes all cuts before that
+    /// time first.
     pub(crate) fn tick(&self) -> u64 {
         let now_ns = self.control.now_ns();
         self.recorder.borrow_mut().advance(now_ns, self.control.window_cut_ns());
@@ -322,12 +322,12 @@ impl Shared {
     }
 }
 
-/// A round that found nothing and took longer than this was interrupted. For the rest of it the thread
-/// was not on its CPU, or was at work for the kernel.
+/// A round that found nothing and took longer than this was interrupted. For the rest of it the
+/// thread was not on its CPU, or was at work for the kernel.
 const LONGEST_ROUND: Duration = Duration::from_micros(20);
-/// After this many rounds that found nothing, the thread offers its CPU to others that wait for it: the
-/// sampler, the main thread, and the kernel's own threads. A thread that is always ready would let them
-/// wait until its time slice ends.
+/// After this many rounds that found nothing, the thread offers its CPU to others that wait for it:
+/// the sampler, the main thread, and the kernel's own threads. A thread that is always ready would
+/// let them wait until its time slice ends.
 const ROUNDS_PER_OFFER: u32 = 32;
 
 /// Polls for answers from the start of the clock until it is aborted, and counts the time of polls

@@ -137,8 +137,8 @@ impl RunningTask {
             recorder.ended(self.index, now_ns);
         }
         let at_ns = self.ended_at(now_ns);
-        // The window of a step that is limited in time ends with that time, not with the answer that
-        // was on its way.
+        // The window of a step that is limited in time ends with that time, not with the answer
+        // that was on its way.
         let window_ns = at_ns.min(self.bounds.until_ns);
         let stays_open =
             control.connection_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
@@ -198,7 +198,8 @@ impl RunningTask {
         self.wait_for_schedule_end(start).await
     }
 
-    /// Returns the operation that follows `count` others of this task, or `None` at the task's limit.
+    /// Returns the operation that follows `count` others of this task, or `None` at the task's
+    /// limit.
     #[inline]
     fn next_operation(&mut self, count: u64) -> Option<Operation> {
         let number = match (&self.spec.arrivals, &self.due) {
@@ -346,7 +347,7 @@ impl RunningTask {
     /// Fails the step after the last retry, which ended with `failure`.
     fn fail_after_retries(&self, number: u64, failure: &Failure) -> Next {
         self.shared.fail(format!(
-            "operation {number} was refused {MOST_RETRIES} times with a request to try again, at last: {}; use fewer connections, \
+            "operation {number} was refused {MOST_RETRIES} times with a request to try again, the last time with: {}; use fewer connections, \
              or look for locks that others hold",
             describe(failure)
         ));
@@ -511,9 +512,9 @@ impl RunningTask {
         }
     }
 
-    /// Returns the due time of a burst's statement, which is when its burst began. After a burst that
-    /// was on time, the next one begins one second after the start of that burst. After a late burst,
-    /// the next one begins at once.
+    /// Returns the due time of a burst's statement, which is when its burst began. After a burst
+    /// that was on time, the next one begins one second after the start of that burst. After a late
+    /// burst, the next one begins at once.
     fn burst_due(&mut self, number: u64, per_second: u64, control: &Control) -> u64 {
         let now_ns = control.now_ns();
         // The checkpoints of the original Insert Benchmark client are after rounds 0, k, 2k and so
@@ -557,8 +558,8 @@ impl RunningTask {
         }
     }
 
-    /// Waits until the step is stopped. A task that follows its client waits only until that client has
-    /// ended.
+    /// Waits until the step is stopped. A task that follows its client waits only until that client
+    /// has ended.
     pub(crate) async fn ended_from_outside(&self) -> Next {
         let control = &self.shared.control;
         let follows = self.spec.limit == Limit::UntilClientEnds;

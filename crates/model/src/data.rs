@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for Cold {
 impl DataMode {
     /// Whether each measured step begins on the data as they were loaded, without any change by the
     /// step before it.
-    pub const fn puts_back_each_step(self) -> bool {
+    pub const fn restores_each_step(self) -> bool {
         matches!(self, Self::Reset | Self::RestoreEachStep)
     }
 

@@ -23,7 +23,7 @@ with_defaults! {
         pub reconnect_wait_max: PlanDuration = PlanDuration::from_secs(5),
         /// The step fails when a lost connection is not open again after this time.
         pub reconnect_for: PlanDuration = PlanDuration::from_secs(60),
-        /// Logins per second before a step; as fast as they go when left out.
+        /// Logins per second before a step; as fast as possible when left out.
         #[schemars(range(min = 0.1, max = 1000000.0))]
         pub connect_rate_per_second: Option<f64> = None,
         /// Longest time for a connection to log in, and in a step to prepare its statements too.
@@ -75,9 +75,9 @@ named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum ClientWait {
-        /// Until an answer wakes them: the server pays for the waking.
+        /// They sleep until an answer wakes them, which costs the server CPU time.
         Sleep = "sleep",
-        /// They ask for answers without a pause.
+        /// They poll for answers without a pause.
         Spin = "spin",
     }
 }

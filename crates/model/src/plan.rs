@@ -40,8 +40,9 @@ pub struct Plan<W = RecordedWorkloads> {
     /// Name of the variant that the others are compared with; the first one when left out.
     #[serde(default)]
     pub base: Option<String>,
-    /// A/A: runs the base under a second name too, `BASE~control`, once in every block. It shows what
-    /// this machine calls a difference where there is none, and how much it scatters.
+    /// A/A: runs the base under a second name too, `BASE~control`, once in every block. It shows
+    /// the differences that this machine reports where there are none, and how much results
+    /// scatter.
     #[serde(default)]
     pub aa: bool,
     /// Margins of single steps by pattern of the step's name, in which `*` matches any letters: `{
@@ -73,7 +74,7 @@ pub struct Plan<W = RecordedWorkloads> {
     /// Hosts that put the load on a server at an address; without it this host does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<Clients>,
-    /// The things that are compared: at least one.
+    /// The variants that are compared: at least one.
     #[serde(rename = "variant")]
     #[schemars(length(min = 1))]
     pub variants: Vec<Variant>,
@@ -82,7 +83,7 @@ pub struct Plan<W = RecordedWorkloads> {
     /// as its table says.
     #[serde(rename = "setup", default, skip_serializing_if = "Vec::is_empty")]
     pub setups: Vec<Setup<W>>,
-    /// What the report says in words of yours.
+    /// Your own text for the report.
     #[serde(default, skip_serializing_if = "Report::is_empty")]
     pub report: Report,
     /// Parts of the report with tables of their own, in order.
@@ -129,8 +130,8 @@ pub enum Parity {
     /// Differences are reported before the run, as far as they can be predicted, and in the report.
     #[default]
     Warn,
-    /// Nothing is measured: at once when a difference can be predicted, otherwise after each variant was
-    /// started once.
+    /// Nothing is measured: at once when a difference can be predicted, otherwise after each
+    /// variant was started once.
     Refuse,
 }
 
@@ -190,9 +191,9 @@ with_defaults! {
         pub rest: PlanDuration = PlanDuration::from_secs(0),
         /// Keep data directories after their cell (for a look at them); they are large.
         pub keep_data: bool = false,
-        /// Read counters of host, server and client once per second. Off: CPU, memory, disk and the
-        /// server's own counters are not in the report, and no one sees whether the client was the
-        /// limit; to show what sampling itself costs.
+        /// Read counters of host, server and client once per second. When off, the report lacks
+        /// CPU, memory, disk and the server's own counters, and cannot show whether the client was
+        /// the limit. Turn it off only to measure the cost of sampling.
         pub sampling: bool = true,
     }
 }
@@ -210,7 +211,7 @@ pub enum Cpus {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NoLimit {
-    /// Figures of a server that had more memory than the plan says are false.
+    /// No run, because figures of a server with more memory than the plan allows are wrong.
     #[default]
     Refuse,
     /// The report says that the limit was not set.
@@ -221,10 +222,10 @@ pub enum NoLimit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unlike {
-    /// A ratio may depend on the machine.
+    /// No measurement on them, because a ratio may depend on the machine.
     #[default]
     Refuse,
-    /// Blocks are of any machine, and the report says so.
+    /// Any machine may measure a block, and the report says so.
     Warn,
 }
 
@@ -255,7 +256,8 @@ pub struct Variant {
     /// The server's own option file, relative to the plan; only for servers that dbdyno starts. It
     /// wins over `config`. Settings of PostgreSQL are added to those that `initdb` writes.
     pub own_config: Option<PathBuf>,
-    /// What only the server's product has, checked by the product: `{ engine = "rocksdb" }`.
+    /// Options that only the server's product has, checked by the product: `{ engine = "rocksdb"
+    /// }`.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
     /// Memory of this variant's server; that of `[host]` when left out. Only for servers that
@@ -306,7 +308,7 @@ named! {
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum TlsMode {
-        /// In clear.
+        /// In plaintext.
         Off = "off",
         /// Encrypted over TCP where the server can, whichever it is; otherwise in plaintext. Over a
         /// unix socket in plaintext.

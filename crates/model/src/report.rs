@@ -34,7 +34,7 @@ pub struct Report {
     /// Where the original and others can be found: words or addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
-    /// In what the plan differs from the report that it follows, each a sentence.
+    /// Differences between the plan and the report that it follows, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
     /// Text on a step or a section, by its name or title.
@@ -114,7 +114,7 @@ pub struct PublishedFigures {
     pub year: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sponsor: Option<String>,
-    /// On what it was measured.
+    /// The machine on which the figures were measured.
     pub machine: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<StepFigures>,
@@ -124,7 +124,7 @@ pub struct PublishedFigures {
     pub findings: Vec<PublishedFinding>,
 }
 
-/// Of one pair of variants, by step.
+/// Ratios of one pair of variants, by step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepFigures {
@@ -137,7 +137,7 @@ pub struct StepFigures {
     pub values: BTreeMap<String, f64>,
 }
 
-/// What is divided.
+/// The measured quantity whose values are divided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -171,7 +171,7 @@ pub struct GroupFigures {
     pub stddev: BTreeMap<String, f64>,
 }
 
-/// What the report says was found, in words of ours, and how it can be seen in a run.
+/// A finding of the published report, in dbdyno's words, and the condition by which a run shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFinding {

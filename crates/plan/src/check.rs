@@ -93,7 +93,7 @@ fn top_problem(plan: &Plan) -> Option<Problem<'_>> {
     }
     if plan.variants.len() > MAX_VARIANTS {
         let message = format!(
-            "the plan has {} variants, and may have {MAX_VARIANTS}: make several plans of them",
+            "the plan has {} variants, and {MAX_VARIANTS} are allowed: split it into several plans",
             plan.variants.len()
         );
         return problem(&[Segment::Key("variant"), Segment::Index(MAX_VARIANTS)], message);
@@ -467,7 +467,7 @@ pub(crate) fn figure_problem(published: &PublishedFigures) -> Option<String> {
 
 /// Returns the names of variants that are in the published figures but not in the plan, each name
 /// once.
-pub fn variants_without_figures(plan: &Plan) -> Vec<String> {
+pub fn published_variants_not_in_plan(plan: &Plan) -> Vec<String> {
     let Some(Published::Figures(published)) = &plan.report.published else { return Vec::new() };
     let of_plan = |name: &str| {
         plan.variants.iter().any(|variant| variant.published.as_deref().unwrap_or(&variant.name) == name)

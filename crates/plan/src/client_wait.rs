@@ -27,7 +27,7 @@ pub fn client_wait(plan: &Plan) -> WaitChoice {
     }
     let is_here = |kind: VariantKind| kind == VariantKind::Null || kind.is_embedded();
     if plan.variants.iter().all(|variant| is_here(VariantKind::of(variant))) {
-        return sleep("the database works in its threads");
+        return sleep("the database runs in the load threads");
     }
     if plan.workload.iter().all(|(_, options)| options.needs().long_operations) {
         return sleep("operations take much longer than waking its threads");
@@ -139,7 +139,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             (embedded.wait, embedded.reason.as_str()),
-            (ClientWait::Sleep, "the database works in its threads")
+            (ClientWait::Sleep, "the database runs in the load threads")
         );
     }
 

@@ -89,7 +89,7 @@ pub fn needed_steps(
         needed[index] = is_before || wanted(step);
         is_any |= needed[index];
         leads_on |= needed[index];
-        if data.puts_back_each_step() && step.begins_group {
+        if data.restores_each_step() && step.begins_group {
             leads_on = false;
         }
     }

@@ -19,7 +19,7 @@ mod setup;
 mod variant_options;
 mod workload;
 
-pub use check::{variants_without_figures, warnings};
+pub use check::{published_variants_not_in_plan, warnings};
 pub use client_wait::{WaitChoice, client_wait};
 pub use error::{Error, Location};
 pub use estimate::{

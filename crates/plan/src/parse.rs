@@ -12,7 +12,7 @@ use crate::document::{Document, Texts};
 use crate::error::Error;
 use crate::explain::{explain, unknown_key};
 use crate::setup::{name_parts, take_workloads};
-use crate::variant_options::add_again;
+use crate::variant_options::add_control;
 use crate::variant_options::each_file;
 use crate::workload::Named;
 use crate::{Kinds, Plan, Table, TableError, Workloads, check};
@@ -60,7 +60,7 @@ pub fn parse_with(
         let location = document.location_of(&document.as_written(&problem.path));
         return Err(Error::Invalid { location, message: problem.message });
     }
-    add_again(&mut plan);
+    add_control(&mut plan);
     plan.workload.iter_mut().for_each(|options| options.spell_out());
     Ok(plan)
 }

@@ -86,7 +86,7 @@ const MIN_BLOCKS_OF_BUDGET: u32 = 3;
 
 /// Adds the control (A/A) after the base. A plan that already has the control stays as it is, so
 /// that a resolved plan can be read again.
-pub(crate) fn add_again(plan: &mut Plan) {
+pub(crate) fn add_control(plan: &mut Plan) {
     let Some(name) = plan.control_name() else { return };
     if plan.variants.iter().any(|variant| variant.name == name) {
         return;

@@ -156,7 +156,7 @@ pub enum Rest {
     EachWrite,
     /// The server always rests, unless the plan wants no rest at all. A forecast calls this rest by
     /// the text, such as `after l.i2`.
-    Here(String),
+    Always(String),
 }
 
 impl StepOutline {
@@ -340,7 +340,7 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
 /// begin on freshly loaded data.
 pub fn data_problem(options: &dyn WorkloadOptions, is_chain: bool) -> Option<Mistake> {
     let Needs { data, cold, .. } = options.needs();
-    if is_chain && data.puts_back_each_step() {
+    if is_chain && data.restores_each_step() {
         let message = format!(
             "data = \"{}\" does not fit: each step goes on with the tables of the one before it; use \"preserve\", \
              \"restart\" or \"restore\"",

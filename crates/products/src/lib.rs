@@ -19,7 +19,7 @@ pub use facts::{FamilyFacts, PlanRow};
 pub use product::{Product, Release};
 pub use server_address::{Address, ServerAddress, TlsOption, TlsOptions};
 pub use settings::{ConfiguredLine, KNOWN, Value, number, says_the_same, size, size_text, switch};
-pub use subject::{Derive, Foreign, Knowledge, Planned, Reader, Settings, Subject};
+pub use subject::{Derive, Foreign, Planned, Reader, Settings, SettingsSource, Subject};
 pub use variant::{
     OptionProblem, TypedOptions, VariantKind, VariantOptions, engine_name, engine_of, is_word,
 };

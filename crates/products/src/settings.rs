@@ -139,10 +139,10 @@ fn plain(text: &str) -> &str {
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let fits = UNITS.iter().find(|(_, shift)| bytes >> shift > 0);
-    let Some((_, greatest)) = fits else { return format!("{bytes} B") };
+    let Some((_, highest)) = fits else { return format!("{bytes} B") };
     let whole = UNITS
         .iter()
-        .find(|(_, shift)| shift <= greatest && bytes.is_multiple_of(1 << shift))
+        .find(|(_, shift)| shift <= highest && bytes.is_multiple_of(1 << shift))
         .filter(|(_, shift)| bytes >> shift < 10_000);
     match (whole, fits) {
         (Some((unit, shift)), _) => match bytes >> shift {

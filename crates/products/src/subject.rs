@@ -16,7 +16,7 @@ pub type Settings = BTreeMap<String, String>;
 /// How well a variant's settings are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Knowledge {
+pub enum SettingsSource {
     /// The settings were read back from the running server.
     Effective,
     /// The settings are predicted from the build's answers to a probe, and from its configuration.
@@ -28,7 +28,7 @@ pub enum Knowledge {
     Foreign,
 }
 
-impl Knowledge {
+impl SettingsSource {
     /// Whether classes and pitfalls can be judged.
     pub fn is_of_settings(&self) -> bool {
         matches!(self, Self::Effective | Self::Predicted)
@@ -77,7 +77,7 @@ pub struct Subject {
     /// Values in the load's connections, which may differ from the server's own.
     pub session: Settings,
     pub configured: Vec<ConfiguredLine>,
-    pub knowledge: Knowledge,
+    pub settings_source: SettingsSource,
     /// The command that probes its build, where the build was not probed.
     pub ask: String,
     /// Whether connections are encrypted; `None` where that is unknown.

@@ -26,13 +26,13 @@ pub struct CounterHeader {
 pub struct CounterLine {
     /// Time since the barrier. It is negative before the barrier.
     pub at_us: i64,
-    /// The last word of a key is its unit (`cpu_user_us`, `rss_bytes`). The server's status keeps the
-    /// server's names.
+    /// The last word of a key is its unit (`cpu_user_us`, `rss_bytes`). The server's status keeps
+    /// the server's names.
     pub values: BTreeMap<String, i64>,
 }
 
-/// A counter file as read. Values are held by key, and only where they change. A server has hundreds of
-/// counters, most of which never move, and a run has thousands of such files.
+/// A counter file as read. Values are held by key, and only where they change. A server has
+/// hundreds of counters, most of which never move, and a run has thousands of such files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CounterSeries {
     pub header: CounterHeader,
@@ -124,8 +124,8 @@ const NONE: usize = usize::MAX;
 
 /// Every change of every key so far. Keys are numbered in the order in which they first came.
 ///
-/// A run has millions of changes, and from sample to sample the same keys change in the same order. So
-/// the key that followed another one the last time is tried first.
+/// A run has millions of changes, and from sample to sample the same keys change in the same order.
+/// So the key that followed another one the last time is tried first.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     at_us: Vec<i64>,
@@ -141,7 +141,8 @@ pub(crate) struct Gathered {
 
 impl Gathered {
     pub(crate) fn sample<'a>(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
-        // With one sample per millisecond, the first sample without a number would come after 49 days.
+        // With one sample per millisecond, the first sample without a number would come after 49
+        // days.
         let sample = u32::try_from(self.at_us.len()).unwrap_or(u32::MAX);
         self.at_us.push(at_us);
         if self.followers.is_empty() {
@@ -295,13 +296,13 @@ fn whole_number(text: &str) -> Option<(i64, &str)> {
 /// Collects the lines of a file as they are read. A file without a header is refused, because its
 /// figures mean nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Together {
+pub(crate) struct SeriesBuilder {
     header: Option<CounterHeader>,
     gathered: Gathered,
     fault: Option<&'static str>,
 }
 
-impl Together {
+impl SeriesBuilder {
     pub(crate) fn take(&mut self, entry: CounterEntry<'_>) {
         match (entry, &self.header) {
             (CounterEntry::Header(header), None) => self.header = Some(header),

@@ -19,7 +19,7 @@ pub enum Error {
     )]
     Link { path: PathBuf },
     #[error(
-        "{path} is no regular file, and records are read from nothing else; put a copy of the record in its place"
+        "{path} is not a regular file, and records are read only from regular files; put a copy of the record in its place"
     )]
     NotRegular { path: PathBuf },
     #[error(

@@ -17,8 +17,8 @@ const PENDING_LIMIT_BYTES: usize = 64 * 1024;
 /// Longest line that is read. The longest lines that dbdyno writes hold the plan of a statement.
 pub(crate) const LINE_MAX_BYTES: u64 = 16 << 20;
 
-/// The most lines in a row that crashes can have cut off. Each of them comes from a process that was
-/// killed in its first line.
+/// The most lines in a row that crashes can have cut off. Each of them comes from a process that
+/// was killed in its first line.
 const CUT_OFF_MAX: usize = 100;
 
 /// A reader that checks whether the file is being written is done after this time.
@@ -41,9 +41,9 @@ impl LineWriter {
         Self::of(opened.map_err(|source| Error::Write { path: path.clone(), source })?, path)
     }
 
-    /// Opens a file like [`LineWriter::open`], but one that another process may have left. It must be a
-    /// regular file.
-    pub(crate) fn go_on(path: PathBuf) -> Result<Self, Error> {
+    /// Opens a file like [`LineWriter::open`], but one that another process may have left. It must
+    /// be a regular file.
+    pub(crate) fn reopen(path: PathBuf) -> Result<Self, Error> {
         match layout::open_regular_with(OpenOptions::new().read(true).append(true), &path)? {
             Some(file) => Self::of(file, path),
             None => Self::open(path),
@@ -111,8 +111,8 @@ impl Drop for LineWriter {
     }
 }
 
-/// Returns whether a process holds the lock of the file at `path`, and so writes it. Where that cannot
-/// be known, the answer is no.
+/// Returns whether a process holds the lock of the file at `path`, and so writes it. Where that
+/// cannot be known, the answer is no.
 pub(crate) fn is_locked(path: &Path) -> bool {
     let Ok(Some(file)) = layout::open_regular(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
@@ -156,13 +156,13 @@ pub(crate) struct Lines<T> {
 
 /// The irregularities in the lines of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Odd {
+pub(crate) struct LineFaults {
     /// As in [`Lines`].
     pub(crate) cut_off: Vec<String>,
     pub(crate) damage: Option<Error>,
 }
 
-impl Odd {
+impl LineFaults {
     fn damaged(self, damage: Option<Error>) -> Self {
         Self { damage, ..self }
     }
@@ -189,9 +189,9 @@ pub(crate) fn each_line(
     input: impl BufRead,
     can_go_on: bool,
     mut take: impl FnMut(&[u8], bool) -> Result<Line, String>,
-) -> Odd {
+) -> LineFaults {
     let mut input = input.take(0);
-    let mut odd = Odd::default();
+    let mut odd = LineFaults::default();
     let mut broken: Vec<(usize, String)> = Vec::new();
     let (mut line, mut is_ended) = (Vec::new(), true);
     for number in 1.. {
@@ -230,9 +230,9 @@ pub(crate) fn each_line(
     odd.damaged(damage(path, &broken))
 }
 
-/// Returns the items in the lines of `input`, which is the file at `path`. `parse` gets a line without
-/// its end and may skip it with `Ok(None)`. `resumes` says whether an item is the first that a later
-/// process wrote after a crash, as in [`each_line`].
+/// Returns the items in the lines of `input`, which is the file at `path`. `parse` gets a line
+/// without its end and may skip it with `Ok(None)`. `resumes` says whether an item is the first
+/// that a later process wrote after a crash, as in [`each_line`].
 pub(crate) fn parse_lines<T>(
     path: &Path,
     input: impl BufRead,
@@ -240,14 +240,15 @@ pub(crate) fn parse_lines<T>(
     resumes: Option<fn(&T) -> bool>,
 ) -> Lines<T> {
     let mut items = Vec::new();
-    let Odd { cut_off, damage } = each_line(path, input, resumes.is_some(), |line, is_after_broken| {
-        let item = parse(line)?;
-        let goes_on = item.as_ref().zip(resumes).is_some_and(|(item, resumes)| resumes(item));
-        if goes_on || !is_after_broken {
-            items.extend(item);
-        }
-        Ok(if goes_on { Line::GoesOn } else { Line::Good })
-    });
+    let LineFaults { cut_off, damage } =
+        each_line(path, input, resumes.is_some(), |line, is_after_broken| {
+            let item = parse(line)?;
+            let goes_on = item.as_ref().zip(resumes).is_some_and(|(item, resumes)| resumes(item));
+            if goes_on || !is_after_broken {
+                items.extend(item);
+            }
+            Ok(if goes_on { Line::GoesOn } else { Line::Good })
+        });
     Lines { items, cut_off, damage }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::checksum::{Checksums, Summed};
-use crate::counters::{self, Together};
+use crate::counters::{self, SeriesBuilder};
 use crate::layout::{
     self, CELLS, COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, MANIFEST, cell_path, names_in,
 };
@@ -26,8 +26,8 @@ pub struct Run {
     pub events: Vec<RunEvent>,
     /// The cells that were begun, in the order of the manifest.
     pub cells: Vec<CellRecord>,
-    /// Whether a process was writing the run when it was read. A cell without an end is then under way,
-    /// and others are still to come.
+    /// Whether a process was writing the run when it was read. A cell without an end is then under
+    /// way, and others are still to come.
     pub is_going_on: bool,
     /// Irregularities of the directory, in sentences: lines cut off by a crash, folders that belong
     /// to no cell, damaged cell events. Damage of a step is in `StepRecord::damaged`.
@@ -61,8 +61,8 @@ impl CellRecord {
 }
 
 impl Run {
-    /// Returns the builds of dbdyno that measured the run: the one that wrote the manifest, then one
-    /// for each time the run was begun or resumed.
+    /// Returns the builds of dbdyno that measured the run: the one that wrote the manifest, then
+    /// one for each time the run was begun or resumed.
     pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
         let of_session = self.events.iter().filter_map(|event| match event {
             RunEvent::Started { tool, .. } => Some(tool),
@@ -97,19 +97,19 @@ impl Run {
         of_look.map(Vec::as_slice)
     }
 
-    /// Reads the run in `dir`, whether or not it has ended. The order in its manifest continues with
-    /// the cells that were added while it ran. In a fleet's run, its host is the machine of the first
-    /// block.
+    /// Reads the run in `dir`, whether or not it has ended. The order in its manifest continues
+    /// with the cells that were added while it ran. In a fleet's run, its host is the machine of
+    /// the first block.
     ///
-    /// It fails with `NotARun` without a manifest, and with `TooNew` when a newer dbdyno wrote it. It
-    /// fails with `DamagedManifest` or `Damaged` when the manifest or the run's own events hold
+    /// It fails with `NotARun` without a manifest, and with `TooNew` when a newer dbdyno wrote it.
+    /// It fails with `DamagedManifest` or `Damaged` when the manifest or the run's own events hold
     /// something that no crash explains.
     pub fn open(dir: &Path) -> Result<Run, Error> {
         Self::with_cells(dir, true)
     }
 
-    /// Reads a run like [`Run::open`], without the steps of the cells. That is enough to tell how far
-    /// the run is.
+    /// Reads a run like [`Run::open`], without the steps of the cells. That is enough to tell how
+    /// far the run is.
     pub fn without_steps(dir: &Path) -> Result<Run, Error> {
         Self::with_cells(dir, false)
     }
@@ -191,7 +191,8 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
     }
 }
 
-/// Parses the manifest that was read from `path`. The format version is checked before anything else.
+/// Parses the manifest that was read from `path`. The format version is checked before anything
+/// else.
 pub(crate) fn parse_manifest(path: &Path, text: &[u8]) -> Result<Manifest, Error> {
     #[derive(Deserialize)]
     struct Version {
@@ -351,7 +352,8 @@ impl StepRecord {
         })
     }
 
-    /// Returns why the step's figures must not be used, in the order in which the reasons were found.
+    /// Returns why the step's figures must not be used, in the order in which the reasons were
+    /// found.
     pub fn invalid_reasons(&self) -> Vec<&str> {
         let reasons = self.events.iter().filter_map(|event| match event {
             StepEvent::Invalid { reason } => Some(reason.as_str()),
@@ -473,7 +475,7 @@ fn read_counters(files: &mut Files<'_>) -> BTreeMap<String, CounterSeries> {
     for file in names {
         let Some(source) = file.strip_suffix(COUNTERS_ENDING) else { continue };
         let name = format!("{COUNTERS}/{file}");
-        let (mut before_us, mut lines) = (None, Together::default());
+        let (mut before_us, mut lines) = (None, SeriesBuilder::default());
         files.each_line(&name, |line| {
             let entry = counters::parse_line(line)?;
             if let Some(at_us) = entry.at_us() {

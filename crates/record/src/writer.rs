@@ -23,9 +23,9 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Creates `<parent>/<run_id>` with its manifest, which is on the disk before anything of the run
-    /// is recorded. Until then the folder is recognised by its file of events, which is empty and
-    /// locked.
+    /// Creates `<parent>/<run_id>` with its manifest, which is on the disk before anything of the
+    /// run is recorded. Until then the folder is recognised by its file of events, which is empty
+    /// and locked.
     ///
     /// It fails when the folder exists, when `run_id` cannot name a folder, or when it cannot be
     /// written.
@@ -51,7 +51,7 @@ impl RunWriter {
     /// process writes it.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Manifest), Error> {
         let manifest = reader::read_manifest(dir)?;
-        let events = LineWriter::go_on(dir.join(EVENTS))?;
+        let events = LineWriter::reopen(dir.join(EVENTS))?;
         events.lock()?;
         Ok((RunWriter { dir: dir.into(), events }, manifest))
     }
@@ -83,8 +83,8 @@ impl RunWriter {
         Ok(CellWriter { dir, repeated, events })
     }
 
-    /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`. `n` is
-    /// the lowest number that is free for this cell.
+    /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`. `n`
+    /// is the lowest number that is free for this cell.
     ///
     /// The result is the new path relative to the run directory, as `RunEvent::CellSetAside`
     /// records it. It is `None` when the cell has no folder.
@@ -150,7 +150,8 @@ impl CellWriter {
         self.events.sync()
     }
 
-    /// Creates the folder of a step. It fails with `Exists` when the cell has had a step of this name.
+    /// Creates the folder of a step. It fails with `Exists` when the cell has had a step of this
+    /// name.
     pub fn step(&self, name: &str) -> Result<StepWriter, Error> {
         let dir = self.dir.join(folder_name(name)?);
         create_folder(&dir)?;
@@ -182,8 +183,8 @@ fn parent_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Writes the folder of one step. Lines wait in memory until `flush`, which is called each second, or
-/// `sync`.
+/// Writes the folder of one step. Lines wait in memory until `flush`, which is called each second,
+/// or `sync`.
 pub struct StepWriter {
     dir: PathBuf,
     events: LineWriter,
@@ -213,9 +214,9 @@ impl StepWriter {
         self.intervals.push(interval)
     }
 
-    /// Appends the histogram of `[from_us, to_us)` since the barrier, with values in microseconds. An
-    /// empty histogram is not written. `tag` is one that `Clock::tag` makes, and any other one is an
-    /// error.
+    /// Appends the histogram of `[from_us, to_us)` since the barrier, with values in microseconds.
+    /// An empty histogram is not written. `tag` is one that `Clock::tag` makes, and any other one
+    /// is an error.
     pub fn histogram(
         &mut self,
         tag: &str,
@@ -233,8 +234,8 @@ impl StepWriter {
         self.histograms.push_bytes(&line)
     }
 
-    /// Begins the counter file of a source. It can be written from any thread. A source has one file
-    /// per step.
+    /// Begins the counter file of a source. It can be written from any thread. A source has one
+    /// file per step.
     pub fn counters(&self, header: CounterHeader) -> Result<CounterWriter, Error> {
         let name = format!("{}{COUNTERS_ENDING}", folder_name(&header.source)?);
         let path = self.dir.join(COUNTERS).join(name);
@@ -269,8 +270,8 @@ impl StepWriter {
         sync_folder(&self.dir)
     }
 
-    /// Returns the files in the order in which they are written. Events are last, so that a step whose
-    /// record has an end has all its figures.
+    /// Returns the files in the order in which they are written. Events are last, so that a step
+    /// whose record has an end has all its figures.
     fn files(&mut self) -> [&mut LineWriter; 3] {
         [&mut self.intervals, &mut self.histograms, &mut self.events]
     }
@@ -283,9 +284,9 @@ pub struct CounterWriter {
 }
 
 impl CounterWriter {
-    /// Appends one sample, taken `at_us` since the barrier, and gives it to the operating system. Only
-    /// values that differ from the line before are written. For a key that is missing from a line,
-    /// readers use its last value.
+    /// Appends one sample, taken `at_us` since the barrier, and gives it to the operating system.
+    /// Only values that differ from the line before are written. For a key that is missing from a
+    /// line, readers use its last value.
     pub fn line(&mut self, at_us: i64, values: &BTreeMap<String, i64>) -> Result<(), Error> {
         let changed = values.iter().filter(|(key, value)| self.last.get(*key) != Some(value));
         let changed: BTreeMap<String, i64> = changed.map(|(key, value)| (key.clone(), *value)).collect();

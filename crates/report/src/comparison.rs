@@ -213,12 +213,12 @@ fn counted(verdicts: impl Iterator<Item = Option<Verdict>>) -> String {
         Verdict::Same,
         Verdict::Missed,
         Verdict::Stalled,
-        Verdict::Paced,
+        Verdict::OnSchedule,
         Verdict::Undecided,
         Verdict::Invalid,
     ];
     // These verdicts are named only where a comparison has them, because few comparisons do.
-    let rare = [Verdict::Missed, Verdict::Stalled, Verdict::Paced, Verdict::Invalid];
+    let rare = [Verdict::Missed, Verdict::Stalled, Verdict::OnSchedule, Verdict::Invalid];
     let shown = words.into_iter().filter(|verdict| !rare.contains(verdict) || of(*verdict) > 0);
     let counts: Vec<String> = shown.map(|verdict| format!("{} {}", of(verdict), verdict.word())).collect();
     let without = verdicts.iter().filter(|verdict| verdict.is_none()).count();

@@ -70,7 +70,7 @@ pub(crate) fn blocks_text(run: &RunSummary) -> String {
     }
     if let Some(budget) = &run.budget {
         blocks.push_str(&format!(
-            " and {} further within {}, analysed {}",
+            " and {} more within {}, analysed {}",
             budget.further_blocks,
             long_time(budget.seconds),
             if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
@@ -186,7 +186,7 @@ pub(crate) fn option_text(value: &Value) -> String {
 }
 
 pub fn not_comparable(differences: &[Difference]) -> String {
-    format!("the runs are not comparable: {}; --anyway compares them anyway", difference_phrases(differences))
+    format!("the runs are not comparable: {}; use --anyway to compare them", difference_phrases(differences))
 }
 
 /// Says in which respects two joined runs differ.

@@ -139,7 +139,7 @@ fn method(history: &History) -> String {
     let of_steps = history.series.iter().map(|series| (series.step.as_str(), series.margin));
     one_line(&format!(
         "{span}{what}. Changes are the largest shift of level, then the largest before and after \
-         it; the p of each is by permutation of the runs, adjusted over all series of rates, and over those \
+         it; each p is from a permutation test over the runs, adjusted over all series of rates, and over those \
          of p99.{newest} Margin \
          {}.",
         margins_text(history.margin, of_steps)

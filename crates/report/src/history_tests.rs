@@ -58,7 +58,7 @@ fn a_terminal_gets_the_table_and_the_changes_last() {
     ! Run 5 is not comparable to the first: seed 7 and 8.
     Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if
       any block had rate zero, and of their p99. Changes are the largest shift of level, then the
-      largest before and after it; the p of each is by permutation of the runs, adjusted over all series
+      largest before and after it; each p is from a permutation test over the runs, adjusted over all series
       of rates, and over those of p99. Margin 2.0 %.
 
     step   variant  runs  first   last       unit  sparkline        change  adjusted p
@@ -86,7 +86,7 @@ fn markdown_begins_with_the_changes() {
     | qr100 | dev | 6 | 9,010 | 8,200 | queries/s | ███▁▁▁ | slower 0.910 | 0.008 |
     | qp100 | dev | 5 | 12.1 | 12.2 | queries/s | ▅·█▁▅▆ | none | 0.400 |
 
-    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if any block had rate zero, and of their p99. Changes are the largest shift of level, then the largest before and after it; the p of each is by permutation of the runs, adjusted over all series of rates, and over those of p99. Margin 2.0 %.
+    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if any block had rate zero, and of their p99. Changes are the largest shift of level, then the largest before and after it; each p is from a permutation test over the runs, adjusted over all series of rates, and over those of p99. Margin 2.0 %.
     ");
 }
 

@@ -2,8 +2,8 @@
 
 use dbdyno_analyse::numbered;
 use dbdyno_analyse::parity::{
-    ClassDifference, ClassRow, FatedLine, Knowledge, Parity, Remark, RemarkKind, SharedValue, Standing,
-    Value, What,
+    ClassDifference, ClassRow, LineProblem, Parity, Remark, RemarkKind, SettingsSource, SharedValue,
+    Standing, Value, What,
 };
 
 use crate::document::{Block, Table, Tone};
@@ -85,7 +85,7 @@ pub(crate) fn text(remark: &Remark) -> String {
             format!("{title} ({})", lines.collect::<Vec<_>>().join("; "))
         }
         What::NotAsked { ask } => {
-            format!("the settings of {variants} are not known before the run; `{ask}` asks for them")
+            format!("the settings of {variants} are not known before the run; `{ask}` reads them")
         }
         What::ForeignServer(foreign) => format!(
             "{variants} is not {} itself ({}), so its settings are recorded and not compared",
@@ -100,14 +100,14 @@ pub(crate) fn text(remark: &Remark) -> String {
     }
 }
 
-fn line_text(line: &FatedLine) -> String {
+fn line_text(line: &LineProblem) -> String {
     match line {
-        FatedLine::Unread { line, setting, group } => format!("line {line}: {setting} is in [{group}]"),
-        FatedLine::Twice { line, setting, value, later_line, later_value } => {
+        LineProblem::Unread { line, setting, group } => format!("line {line}: {setting} is in [{group}]"),
+        LineProblem::Twice { line, setting, value, later_line, later_value } => {
             format!("{setting} = {value} (line {line}) and {later_value} (line {later_line})")
         }
-        FatedLine::NotTaken { line, setting } => format!("line {line}: {setting}"),
-        FatedLine::Changed { line, setting, configured, effective } => {
+        LineProblem::NotTaken { line, setting } => format!("line {line}: {setting}"),
+        LineProblem::Changed { line, setting, configured, effective } => {
             let effective = match effective {
                 Value::Words(text) if text.is_empty() => "empty".to_owned(),
                 value => value.to_string(),
@@ -180,8 +180,10 @@ fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
 }
 
 fn note(parity: &Parity) -> String {
-    let is_read = |knowledge: &Knowledge| matches!(knowledge, Knowledge::Effective | Knowledge::Foreign);
-    let is_predicted = parity.variants.iter().any(|variant| !is_read(&variant.knowledge));
+    let is_read = |settings_source: &SettingsSource| {
+        matches!(settings_source, SettingsSource::Effective | SettingsSource::Foreign)
+    };
+    let is_predicted = parity.variants.iter().any(|variant| !is_read(&variant.settings_source));
     let from = if is_predicted {
         "Predicted from what each build answered, and the plan; no server was started."
     } else {

@@ -112,7 +112,7 @@ pub(crate) fn published(findings: &Findings) -> Vec<Block> {
     blocks.push(Block::text(format!("{title} ({author}, {year}{sponsor}). Measured there on: {machine}.")));
     blocks.push(Block::Text(
         Tone::Muted,
-        "Another machine, other sizes and often other builds: this compares findings, and is no verdict between machines."
+        "Another machine, other sizes and often other builds: this compares findings, not machines."
             .to_owned(),
     ));
     let [of_findings, of_figures] = views::published(findings);
@@ -189,7 +189,7 @@ fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<Strin
     let steps = |parts: &[DecidedGroup<'_>]| parts.iter().map(|part| part.steps.len()).sum::<usize>();
     let counted =
         |count: usize, text: &str| (count > 0).then(|| format!("{text} {}", numbered(count, "step")));
-    texts.extend(counted(steps(others), "decided as well in"));
+    texts.extend(counted(steps(others), "also decided in"));
     texts.extend(counted(steps(&small), "decided, but within 5 %, in"));
     for (verdict, text) in [(Verdict::Same, "same in"), (Verdict::Undecided, "undecided in")] {
         let of_verdict = compared.iter().filter(|(_, variant, _)| variant.to_base.verdict == Some(verdict));

@@ -90,8 +90,8 @@ pub(crate) fn undecided_text(why: &Undecided) -> String {
         Undecided::BelowClock => {
             format!("a time below {MIN_SECONDS} s is below what the clock resolves: no ratio is formed")
         }
-        Undecided::TooFewOperations(TooFewOperations { operations, least, enough_seconds }) => format!(
-            "too few operations: {operations:.1} in the window; {least:.0} would be enough, which takes {enough_seconds:.0} s"
+        Undecided::TooFewOperations(TooFewOperations { operations, needed, enough_seconds }) => format!(
+            "too few operations: {operations:.1} in the window; {needed:.0} would be enough, which takes {enough_seconds:.0} s"
         ),
         Undecided::ForeignLoad(load) => {
             let [base, new] = [load.base_share, load.new_share].map(|share| 100.0 * share);
@@ -110,14 +110,14 @@ pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<
     let (judged, rate) = (variant.judged_background_rate?, variant.background_rate?);
     let [shown, target_text] = [rate, target].map(whole);
     let text = if keeps_target(rate, target, share) {
-        let [part, least] = [judged / target, share].map(|share| (100.0 * share).floor());
+        let [part, min] = [judged / target, share].map(|share| (100.0 * share).floor());
         format!(
             "background inserts {shown}/s of {target_text}/s, and the slowest client {part:.0} % of its part, \
-             at least {least:.0} % needed"
+             at least {min:.0} % needed"
         )
     } else {
-        let least = whole(min_accepted(target, share));
-        format!("background inserts {shown}/s, at least {least}/s of {target_text}/s needed")
+        let min = whole(min_accepted(target, share));
+        format!("background inserts {shown}/s, at least {min}/s of {target_text}/s needed")
     };
     let blocks = some_blocks(variant).map(|blocks| format!("; missed in {blocks}"));
     Some(text + &blocks.unwrap_or_default())
@@ -203,8 +203,8 @@ mod tests {
         let level = "dirty_bytes".to_owned();
         let work = WorkLeft { level, more: 512_000_000, share, written_bytes, from, to };
         insta::assert_snapshot!(deferred_text(&work), @"512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100");
-        let most = WorkLeft { share: Some(2.0), written_bytes: Some(256_000_000), ..work.clone() };
-        insta::assert_snapshot!(deferred_text(&most), @"512.0 MB more dirty pages (more than the 256.0 MB written) from l.i0 to qr100");
+        let max = WorkLeft { share: Some(2.0), written_bytes: Some(256_000_000), ..work.clone() };
+        insta::assert_snapshot!(deferred_text(&max), @"512.0 MB more dirty pages (more than the 256.0 MB written) from l.i0 to qr100");
         let unseen = WorkLeft { share: None, written_bytes: None, ..work };
         insta::assert_snapshot!(deferred_text(&unseen), @"512.0 MB more dirty pages from l.i0 to qr100");
     }

@@ -1,11 +1,11 @@
-//! Samples raw counters of the host, the server and the load client once per interval, usually every
-//! second.
+//! Samples raw counters of the host, the server and the load client once per interval, usually
+//! every second.
 //!
-//! A [`Sampler`] reads counters of the machine, the server's process, the load client, the disk, the
-//! server's own status and the size of its files. It appends them to a step's counter files. It
-//! computes no rate: the readers of the files do that. Each source has a file below `sources/`. That
-//! file says which keys the source writes, in which unit, and where the kernel or the server gets them
-//! from.
+//! A [`Sampler`] reads counters of the machine, the server's process, the load client, the disk,
+//! the server's own status and the size of its files. It appends them to a step's counter files. It
+//! computes no rate: the readers of the files do that. Each source has a file below `sources/`.
+//! That file says which keys the source writes, in which unit, and where the kernel or the server
+//! gets them from.
 //!
 //! Sources that may hang or take long have separate threads, so that the cheap sources are read on
 //! time whatever the server does. These are the server's status and the walks through the data
@@ -45,7 +45,7 @@ pub enum Error {
     #[error("cannot read {path}: {source}")]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error(
-        "{path} does not read as this dbdyno knows it (no {missing}); please report it with the kernel's version"
+        "{path} has a format that this dbdyno does not know (no {missing}); please report it with the kernel's version"
     )]
     Format { path: PathBuf, missing: &'static str },
     #[error("process {pid} has ended")]
@@ -53,10 +53,10 @@ pub enum Error {
     #[error("cannot read the CPU clock of process {pid}: {source}")]
     Clock { pid: u32, source: std::io::Error },
     #[error(
-        "no block device of this machine is known to hold {path} (filesystem {filesystem}); what the disk does is not counted"
+        "no block device of this machine is known to hold {path} (filesystem {filesystem}); disk IO is not counted"
     )]
     NoDevice { path: PathBuf, filesystem: String },
-    #[error("cannot ask the server for its status: {0}")]
+    #[error("cannot query the server's status: {0}")]
     Status(#[from] dbdyno_db::DbError),
     #[error("the server did not answer a status query within {} s", .limit.as_secs_f64())]
     StatusSlow { limit: Duration },

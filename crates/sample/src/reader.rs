@@ -38,8 +38,8 @@ pub(crate) enum Command {
     Write(Vec<CounterWriter>),
     /// The clock starts, or has started, at this moment.
     Begin(Instant),
-    /// Takes a sample now. The value is kept until the sample is taken, or until no one is left to take
-    /// it.
+    /// Takes a sample now. The value is kept until the sample is taken, or until no one is left to
+    /// take it.
     Mark(Arc<()>),
     /// Takes a last sample and ends.
     Stop,
@@ -71,7 +71,7 @@ pub(crate) fn run(spec: Spec, tally: Arc<ReadTally>, commands: &Receiver<Command
         && let Err(errno) = pin(cpus)
     {
         warnings.push(format!(
-            "the thread `{}` could not be kept to CPUs {cpus:?}: {}",
+            "the thread `{}` could not be pinned to CPUs {cpus:?}: {}",
             spec.name,
             errno.desc()
         ));
@@ -167,8 +167,8 @@ impl ReaderThread {
     }
 }
 
-/// Returns the first `barrier + n × interval` (n = 0, 1, ...) after `now`. Ticks that were missed are
-/// not made up for.
+/// Returns the first `barrier + n × interval` (n = 0, 1, ...) after `now`. Ticks that were missed
+/// are not made up for.
 fn tick_after(now: Instant, barrier: Instant, interval: Duration) -> Instant {
     if now < barrier {
         return barrier;
@@ -300,8 +300,8 @@ impl ReadTally {
         self.late_max_us.fetch_max(late_us, Ordering::Relaxed);
     }
 
-    /// Returns the number of rounds, how late the most recent one was, and how late any was at most.
-    /// Times are in µs.
+    /// Returns the number of rounds, how late the most recent one was, and how late any was at
+    /// most. Times are in µs.
     pub(crate) fn rounds(&self) -> [i64; 3] {
         [&self.samples, &self.late_us, &self.late_max_us].map(|figure| figure.load(Ordering::Relaxed))
     }

@@ -31,14 +31,14 @@ impl Connection {
         self.take(self.database_server.connect_as(self.kind).await)
     }
 
-    /// Opens like [`Connection::open`], for inserting rows whose keys the server gives and which go up
-    /// by 1.
+    /// Opens like [`Connection::open`], for inserting rows whose keys the server gives and which go
+    /// up by 1.
     pub(crate) async fn open_to_insert(&mut self) -> Result<(), Failure> {
         self.take(self.database_server.connect_to_insert(self.kind).await)
     }
 
-    /// Opens like [`Connection::open_to_insert`], for loading `table` and similar ones by INSERTs whose
-    /// texts are ASCII, so that the server converts none of them.
+    /// Opens like [`Connection::open_to_insert`], for loading `table` and similar ones by INSERTs
+    /// whose texts are ASCII, so that the server converts none of them.
     pub(crate) async fn open_to_load(&mut self, table: &str) -> Result<(), Failure> {
         self.take(self.database_server.connect_to_load(self.kind, table).await)
     }
@@ -207,7 +207,8 @@ pub(crate) fn indispensable(failure: Failure) -> Failure {
 pub(crate) fn of_load(failure: Failure) -> Failure {
     let failure = match failure.class {
         ErrorClass::Lost => {
-            let message = format!("rows of the load were on their way: {}", failure.message);
+            let message =
+                format!("the connection was lost while it sent rows of the load: {}", failure.message);
             Failure { message, ..failure }
         }
         _ => failure,
@@ -228,7 +229,7 @@ pub(crate) fn of_script(message: impl Into<String>) -> Failure {
 /// Returns the failure of a look-up that met a lock in every try. `last` is the last error.
 fn locked_out(name: &str, last: &DbError) -> Failure {
     fatal(format!(
-        "look-up of {name} met a lock {LOOKUP_RETRIES} times in a row, at last: {last}; look for a session that holds a lock on \
+        "the look-up of {name} met a lock {LOOKUP_RETRIES} times in a row, the last error: {last}; look for a session that holds a lock on \
          the table"
     ))
 }
@@ -369,7 +370,7 @@ mod tests {
         assert_eq!(failed(ErrorClass::Retry), same(ErrorClass::Retry));
         assert_eq!(failed(ErrorClass::Refused), same(ErrorClass::Fatal));
         assert_eq!(failed(ErrorClass::Fatal), same(ErrorClass::Fatal));
-        let lost = "rows of the load were on their way: it was closed".to_owned();
+        let lost = "the connection was lost while it sent rows of the load: it was closed".to_owned();
         assert_eq!(failed(ErrorClass::Lost), (ErrorClass::Fatal, lost));
     }
 }

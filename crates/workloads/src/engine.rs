@@ -50,7 +50,7 @@ pub(crate) async fn read_back(
     work: &mut Work,
 ) -> Result<()> {
     let Some(asked) = &capabilities.engine else { return Ok(()) };
-    let looking = Error::during("asking for the engine of the tables");
+    let looking = Error::during("reading the tables' engine");
     let engines = table_engines(session, tables).await.map_err(looking)?;
     if let Some((table, found)) = engines.iter().find(|(_, found)| !is_engine(session, asked, found)) {
         let (table, asked, found) = (table.clone(), asked.clone(), found.clone());
@@ -115,7 +115,7 @@ pub(crate) async fn allow_local_infile(context: &Context, session: &mut AnySessi
     if !context.stores_data() || !context.owned {
         return Ok(None);
     }
-    if is_local_infile_on(session).await.map_err(Error::during("asking whether local_infile is on"))? {
+    if is_local_infile_on(session).await.map_err(Error::during("reading local_infile"))? {
         return Ok(None);
     }
     let began = Instant::now();

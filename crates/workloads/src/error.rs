@@ -9,10 +9,10 @@ pub enum Error {
     #[error("{work}: {source}")]
     Database { work: String, source: DbError },
     #[error(
-        "table {table} has {rows} rows with ids up to {greatest}, but the plan says {wanted}: fill the tables \
+        "table {table} has {rows} rows with ids up to {highest}, but the plan says {wanted}: fill the tables \
          (the original's command prepare does), or set their size in the plan"
     )]
-    TooSmall { table: String, rows: i128, greatest: i128, wanted: String },
+    TooSmall { table: String, rows: i128, highest: i128, wanted: String },
     #[error(
         "table {table} was to be made with engine {asked} and has {found}: the server does not have that engine, and its sql_mode lacks \
          NO_ENGINE_SUBSTITUTION, so that it took another one without an error; load the engine's plugin, or name an engine of \
@@ -26,7 +26,7 @@ pub enum Error {
     OtherEngine { table: String, asked: String, found: String },
     #[error("this product cannot force an index: leave out `indexes` or the variant")]
     NoIndexHints,
-    #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
+    #[error("{work}: the database answered {answer:?}, which is not a valid answer to the statement")]
     Answer { work: String, answer: String },
     #[error(
         "the check {sql} failed before step {step}: {name} is {found}, but the plan expects {expected}; correct the data, or set at = \"after\" \
@@ -36,8 +36,10 @@ pub enum Error {
     #[error("script {script}: {message}")]
     Script { script: String, message: String },
     /// The state that a snapshot restores cannot be read as this workload's state.
-    #[error("the state that is kept with the data's snapshot is not of this workload: {0}; start a new run")]
-    Knowledge(String),
+    #[error(
+        "the state stored with the data's snapshot does not belong to this workload: {0}; start a new run"
+    )]
+    SavedState(String),
 }
 
 impl Error {

@@ -15,7 +15,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::plans::{MIN_MS, STEP_TIME, WHOLE_SECONDS};
 
-/// How statements travel.
+/// How statements are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -25,7 +25,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Returns whether statements are prepared. `auto` says whether [`Protocol::Auto`] prepares them.
+    /// Returns whether statements are prepared. `auto` says whether [`Protocol::Auto`] prepares
+    /// them.
     pub(crate) const fn prepares(self, auto: bool) -> bool {
         match self {
             Self::Auto => auto,
@@ -47,8 +48,8 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// Returns whether tables are checked after a step. `each` says whether [`Verify::EachStep`] does
-    /// so there.
+    /// Returns whether tables are checked after a step. `each` says whether [`Verify::EachStep`]
+    /// does so there.
     pub(crate) const fn holds(self, each: bool, is_last: bool) -> bool {
         match self {
             Self::EachStep => each,
@@ -115,7 +116,7 @@ fn value_problem(key: &str, schema: &Value, value: &Value) -> Option<String> {
 }
 
 fn list_problem(key: &str, schema: &Value, list: &[Value]) -> Option<String> {
-    if list.is_empty() && schema["minItems"].as_u64().is_some_and(|least| least > 0) {
+    if list.is_empty() && schema["minItems"].as_u64().is_some_and(|min| min > 0) {
         return Some(format!("{key} is empty: name at least one"));
     }
     let out_of_range = |value: &Value| match value {
@@ -133,19 +134,19 @@ fn list_problem(key: &str, schema: &Value, list: &[Value]) -> Option<String> {
 /// Returns what a number outside its range must be. The result is `None` for a number inside it.
 fn wanted(schema: &Value, number: &Number) -> Option<String> {
     let bound = |name: &str| schema[name].as_number();
-    let (least, most) = (bound("minimum"), bound("maximum"));
+    let (min, max) = (bound("minimum"), bound("maximum"));
     let (above, below) = (bound("exclusiveMinimum"), bound("exclusiveMaximum"));
-    let is_inside = least.is_none_or(|least| order(number, least).is_ge())
-        && most.is_none_or(|most| order(number, most).is_le())
+    let is_inside = min.is_none_or(|min| order(number, min).is_ge())
+        && max.is_none_or(|max| order(number, max).is_le())
         && above.is_none_or(|above| order(number, above).is_gt())
         && below.is_none_or(|below| order(number, below).is_lt());
     if is_inside {
         return None;
     }
-    if let (Some(least), Some(most)) = (least, most) {
-        return Some(format!("{} to {}", plain(least), plain(most)));
+    if let (Some(min), Some(max)) = (min, max) {
+        return Some(format!("{} to {}", plain(min), plain(max)));
     }
-    let parts = [("at least", least), ("above", above), ("at most", most), ("below", below)];
+    let parts = [("at least", min), ("above", above), ("at most", max), ("below", below)];
     let parts = parts.into_iter().filter_map(|(word, bound)| Some(format!("{word} {}", plain(bound?))));
     Some(parts.collect::<Vec<_>>().join(" and "))
 }
@@ -173,9 +174,9 @@ fn plain(number: &Number) -> String {
 fn time_problem(schema: &Value, text: &str) -> Option<String> {
     let time: PlanDuration = serde_json::from_value(Value::from(text)).ok()?;
     let of_step = (schema[STEP_TIME] == true).then_some(1_000);
-    let least = schema[MIN_MS].as_u64().or(of_step).map(Duration::from_millis);
-    if let Some(least) = least.filter(|least| time.0 < *least) {
-        return Some(format!("at least {}", PlanDuration(least)));
+    let min = schema[MIN_MS].as_u64().or(of_step).map(Duration::from_millis);
+    if let Some(min) = min.filter(|min| time.0 < *min) {
+        return Some(format!("at least {}", PlanDuration(min)));
     }
     (schema[WHOLE_SECONDS] == true && time.0.subsec_nanos() != 0).then(|| "whole seconds".to_owned())
 }

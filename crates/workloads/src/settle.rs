@@ -136,7 +136,7 @@ impl Settle {
     /// the plan has a pause too.
     pub fn in_place_of_a_pause(&self) -> Option<String> {
         match self.by {
-            SettleBy::State => Some(format!("until the server's state is quiet, {} at most", self.cap)),
+            SettleBy::State => Some(format!("until the server is quiet, at most {}", self.cap)),
             SettleBy::None => Some("no cleanup and no pause".to_owned()),
             SettleBy::Wait => None,
         }

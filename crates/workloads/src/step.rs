@@ -125,7 +125,7 @@ impl<O: StepOptions> Cell<'_, O> {
             && match self.steps[index].rest {
                 Rest::Never => false,
                 Rest::EachWrite => after == Some(SettleAfter::EachWrite),
-                Rest::Here(_) => after.is_some(),
+                Rest::Always(_) => after.is_some(),
             }
     }
 }
@@ -144,7 +144,7 @@ pub(crate) fn checked<K>(mut steps: Vec<Step<K>>, verify: Verify) -> Vec<Step<K>
 pub(crate) fn load_steps<K>(mut steps: Vec<Step<K>>) -> Vec<Step<K>> {
     steps.iter_mut().for_each(|step| step.outline.loads = true);
     if let Some(last) = steps.last_mut() {
-        last.outline.rest = Rest::Here("after the load".to_owned());
+        last.outline.rest = Rest::Always("after the load".to_owned());
     }
     steps
 }
@@ -164,7 +164,7 @@ pub(crate) fn forecast<O: StepOptions>(options: &O, size: &Size) -> Forecast {
     let mut name = "settle";
     for step in &outlines {
         steps.push(step.estimate.clone());
-        if let (Rest::Here(place), Some(_)) = (&step.rest, settle.after_steps()) {
+        if let (Rest::Always(place), Some(_)) = (&step.rest, settle.after_steps()) {
             steps.push(settle.forecast(name, place, options.original_wait(), settled));
             name = "settle again";
         }

@@ -110,7 +110,7 @@ pub(crate) fn step_summary(
     let operation = |kind: &dbdyno_record::KindSpec| OperationSummary {
         kind: kind.kind.clone(),
         protocol: kind.protocol.clone(),
-        statements: shown(&kind.statement)
+        statements: shortened(&kind.statement)
             .split("; ")
             .flat_map(|all| all.split(" | "))
             .map(numbered)
@@ -129,21 +129,21 @@ pub(crate) fn step_summary(
 }
 
 /// Returns statements with long lists of parameters cut short, as in `(?, ... 10 values)`.
-pub(crate) fn shown(text: &str) -> String {
-    let mut shown = String::new();
+pub(crate) fn shortened(text: &str) -> String {
+    let mut shortened = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("(?, ?") {
         let length = rest[start..].find(')').unwrap_or(rest.len() - start - 1);
         let count = rest[start..start + length].matches('?').count();
-        shown.push_str(&rest[..start]);
+        shortened.push_str(&rest[..start]);
         if count > 4 {
-            shown.push_str(&format!("(?, ... {count} values)"));
+            shortened.push_str(&format!("(?, ... {count} values)"));
         } else {
-            shown.push_str(&rest[start..=start + length]);
+            shortened.push_str(&rest[start..=start + length]);
         }
         rest = &rest[start + length + 1..];
     }
-    shown + rest
+    shortened + rest
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ pub struct Context {
     /// the rows, except on tables that stay from cell to cell. There it differs in each cell,
     /// because an UPDATE that sends the value of an earlier cell would change nothing.
     pub draws: u64,
-    /// The device of the data directory. Its traffic must end before a server counts as quiet. It is
-    /// `None` where the device cannot be seen.
+    /// The device of the data directory. Its traffic must end before a server counts as quiet. It
+    /// is `None` where the device cannot be seen.
     pub device: Option<DeviceGauge>,
 }
 
@@ -99,12 +99,12 @@ pub struct Explained {
 pub trait Steps {
     /// Returns the state of the workload, for example which rows exist. [`Steps::restore_state`]
     /// takes it over. It is empty where the options alone determine the data.
-    fn knowledge(&self) -> Value {
+    fn saved_state(&self) -> Value {
         json!({})
     }
 
-    /// Takes over `knowledge`, because the database holds the data for which [`Steps::knowledge`]
-    /// returned it, perhaps in another cell.
+    /// Takes over `saved_state`, because the database holds the data for which
+    /// [`Steps::saved_state`] returned it, perhaps in another cell.
     fn restore_state(&mut self, _knowledge: &Value) -> Result<()> {
         Ok(())
     }
@@ -122,8 +122,8 @@ pub trait Steps {
     /// Takes over what [`Steps::tasks_state`] returned on another host.
     fn take_tasks_state(&mut self, _state: &Value) {}
 
-    /// Returns the statements of step `index` that look for rows. When the step is over and verified,
-    /// the server is asked how it executes them.
+    /// Returns the statements of step `index` that look for rows. When the step is over and
+    /// verified, the server is asked how it executes them.
     fn explained(&self, _index: usize) -> Vec<Explained> {
         Vec::new()
     }
@@ -174,8 +174,8 @@ pub trait Workload: Steps + Sized + 'static {
     const PURPOSE: &'static str;
     /// The text of its `words.toml`, which describes each step for lists.
     const WORDS: &'static str;
-    /// Version of the workload. It rises with any change of rows, statements or order, because runs of
-    /// different versions are not comparable.
+    /// Version of the workload. It rises with any change of rows, statements or order, because runs
+    /// of different versions are not comparable.
     const VERSION: u32;
     /// The original's rest between servers, and how it reaches a server.
     const ORIGINAL: Original;
@@ -185,7 +185,7 @@ pub trait Workload: Steps + Sized + 'static {
     type ConnectionTask: ConnectionTask + 'static;
 
     /// Adds to its table those defaults that depend on other keys, before options are made from it.
-    fn lay_under(_table: &mut Table<'_>) {}
+    fn add_defaults(_table: &mut Table<'_>) {}
 
     /// Returns its steps with default options, in one list for each order.
     fn summaries() -> Vec<WorkloadSummary> {
@@ -204,8 +204,8 @@ pub trait Workload: Steps + Sized + 'static {
     /// Returns what the workload was made from.
     fn cell(&self) -> Cell<'_, Self::Options>;
 
-    /// Returns the names of its tables, or `None` where only the database knows them. The rows of such
-    /// tables are then counted after each step.
+    /// Returns the names of its tables, or `None` where only the database knows them. The rows of
+    /// such tables are then counted after each step.
     fn tables(&self) -> Option<Vec<String>> {
         None
     }
@@ -244,8 +244,8 @@ pub trait Kind: WorkloadKind {
     /// Returns what the workload is for, in a sentence.
     fn purpose(&self) -> String;
 
-    /// Returns its steps with its default options, as they are on a database with its defaults. There
-    /// is one list for each order.
+    /// Returns its steps with its default options, as they are on a database with its defaults.
+    /// There is one list for each order.
     fn summaries(&self) -> Vec<WorkloadSummary>;
 
     /// Returns what the record says about the workload with `options` under `name`. The result is
@@ -269,7 +269,7 @@ impl<W: Workload> WorkloadKind for Entry<W> {
     }
 
     fn read(&self, mut table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
-        W::lay_under(&mut table);
+        W::add_defaults(&mut table);
         let options: W::Options = table.read()?;
         Ok(Box::new(options))
     }
@@ -314,8 +314,8 @@ impl<W: Workload> Kind for Entry<W> {
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
 
 /// A [`Workload`] over one cell, whatever its tasks are. The conductor works with it step by step.
-/// Types are erased here, once per step: [`AnyWorkload::run`] hands tasks of their own type to the load
-/// engine.
+/// Types are erased here, once per step: [`AnyWorkload::run`] hands tasks of their own type to the
+/// load engine.
 pub trait AnyWorkload: Steps {
     /// Returns what the plan says about each step.
     fn outlines(&self) -> Vec<&StepOutline>;

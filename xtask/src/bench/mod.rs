@@ -29,7 +29,7 @@ use crate::workspace;
 #[derive(Debug, Parser)]
 #[command(after_help = help())]
 pub(crate) struct BenchArgs {
-    /// Which of them; all when left out.
+    /// Names of benches; all when left out.
     #[arg(value_name = "NAME", value_parser = names())]
     names: Vec<String>,
     /// How often each is measured.
@@ -320,10 +320,10 @@ impl Row {
     fn is_met(&self) -> bool {
         let median = median(self.ratios());
         match self.bound {
-            Bound::AtMost(most) => median <= most,
-            Bound::AtLeast(least) => median >= least,
+            Bound::AtMost(max) => median <= max,
+            Bound::AtLeast(min) => median >= min,
             Bound::Within(share) => (median - 1.0).abs() <= share,
-            Bound::Factor(most) => (1.0 / most..=most).contains(&median),
+            Bound::Factor(max) => (1.0 / max..=max).contains(&median),
             Bound::Shown => true,
         }
     }
@@ -331,17 +331,17 @@ impl Row {
     fn cells(&self, case: &str) -> Vec<String> {
         let met = if self.is_met() { "met" } else { "MISSED" };
         let target = match self.bound {
-            Bound::AtMost(most) => format!("≤ {most:.2} {met}"),
-            Bound::AtLeast(least) => format!("≥ {least:.2} {met}"),
+            Bound::AtMost(max) => format!("≤ {max:.2} {met}"),
+            Bound::AtLeast(min) => format!("≥ {min:.2} {met}"),
             Bound::Within(share) => format!("1 ± {} % {met}", share * 100.0),
-            Bound::Factor(most) => format!("1 ×÷ {most} {met}"),
+            Bound::Factor(max) => format!("1 ×÷ {max} {met}"),
             Bound::Shown => "–".to_owned(),
         };
         let of = |place: usize| median(self.pairs.iter().map(|pair| pair[place]));
         let ratios = self.ratios();
-        let (least, highest) =
+        let (min, highest) =
             ratios.iter().fold((f64::MAX, f64::MIN), |(a, b), one| (a.min(*one), b.max(*one)));
-        let ratio = format!("{:.3} ({least:.3} to {highest:.3})", median(ratios));
+        let ratio = format!("{:.3} ({min:.3} to {highest:.3})", median(ratios));
         let [other, ratio] =
             if of(1).is_nan() { ["–".to_owned(), "–".to_owned()] } else { [number(of(1)), ratio] };
         vec![case.to_owned(), self.figure.clone(), number(of(0)), other, ratio, target]

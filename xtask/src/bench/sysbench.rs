@@ -114,13 +114,13 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
                 setting.note_round(round, &what);
                 let [own, peer] = in_turn(round, |is_own| measured(setting, &host, case, is_own))?;
                 table.add(&what, "client CPU, µs", Bound::AtMost(case.most_cpu), [own[0], peer[0]]);
-                let least = case.lowest_rate.map_or(Bound::Shown, Bound::AtLeast);
-                table.add(&what, "rate, per second", least, [own[1], peer[1]]);
+                let min = case.lowest_rate.map_or(Bound::Shown, Bound::AtLeast);
+                table.add(&what, "rate, per second", min, [own[1], peer[1]]);
                 if host.is_mysql && case.peer == "oltp_point_select" && case.own.is_some() {
                     let has_bound = case.connections == BARE_LOOP_CONNECTIONS;
-                    let most = if has_bound { Bound::AtMost(MOST_OVER_BARE_LOOP) } else { Bound::Shown };
+                    let max = if has_bound { Bound::AtMost(MOST_OVER_BARE_LOOP) } else { Bound::Shown };
                     let bare = bare_loop_cpu(&bare_loop, &host, case.connections)?;
-                    table.add(&what, "client CPU, over that of a bare loop, µs", most, [own[0], bare]);
+                    table.add(&what, "client CPU, over that of a bare loop, µs", max, [own[0], bare]);
                 }
             }
         }

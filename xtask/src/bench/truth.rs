@@ -1,6 +1,6 @@
 //! Bench `truth` compares what dbdyno reports with the known truth of a programmed server. It also
-//! measures what recording costs. A measurement starts a known-answer server, runs a plan of point selects
-//! against it, and collects what both report afterwards.
+//! measures what recording costs. A measurement starts a known-answer server, runs a plan of point
+//! selects against it, and collects what both report afterwards.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -237,9 +237,9 @@ fn recording(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
         p999[usize::from(!sampling)].push(answer.number("/metrics/query_response_p999_us")?);
     }
     let part = "delay 500us, 10000/s, sampling on and off in turn";
-    let greatest = p999[1].iter().copied().fold(0.0, f64::max);
+    let highest = p999[1].iter().copied().fold(0.0, f64::max);
     let figure = "response p99.9 with sampling, and the greatest without, µs";
-    table.add(part, figure, LIMIT, [median(p999[0].iter().copied()), greatest]);
+    table.add(part, figure, LIMIT, [median(p999[0].iter().copied()), highest]);
     table.show(part, "response p99.9 without, µs", median(p999[1].iter().copied()));
     Ok(())
 }

@@ -3,8 +3,8 @@
 use dbdyno_record::{ClientCalibration, Clock, StepRecord};
 use hdrhistogram::Histogram;
 
-use crate::measure::latency::{buckets, is_one_on_both_clocks, latency, merge};
-use crate::measure::outages::longest_without_any;
+use crate::measure::latency::{buckets, has_equal_service_and_response_times, latency, merge};
+use crate::measure::outages::longest_without_connection;
 use crate::measure::schedule::{self, judged_rate, schedule, seconds_on_target};
 use crate::measure::server_state::{deferred_work, group_memory};
 use crate::measure::statements::{composite, executions, headline, lookups, statements};
@@ -99,7 +99,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
         lookups: lookups(step),
         steadiness: steadiness(
             &rates_of(&seconds, &step.spec.headline.kind, tail_from_second),
-            longest_without_any(step, summary.window),
+            longest_without_connection(step, summary.window),
         )
         .filter(|_| telling),
         device_seconds: device_seconds(&summary),
@@ -171,7 +171,7 @@ fn kind_result(
     kind: &KindSummary<'_>,
     is_sound: bool,
 ) -> KindFindings {
-    let (spec, window, wrong, done) = (kind.spec, summary.window, kind.wrong(), kind.done);
+    let (spec, window, wrong, done) = (kind.spec, summary.window, kind.failed_or_dropped(), kind.done);
     let mut faults = Vec::new();
     let mut histogram = |clock| {
         merge(&step.histograms, &spec.kind, clock, window).unwrap_or_else(|error| {
@@ -182,14 +182,15 @@ fn kind_result(
     let service = histogram(Clock::Service);
     let service_latency = latency(service.as_ref());
     let buckets = buckets(service.as_ref());
-    let (response, response_latency) = match is_one_on_both_clocks(&step.histograms, &spec.kind, window) {
-        true => (service, service_latency.clone()),
-        false => {
-            let response = histogram(Clock::Response);
-            let found = latency(response.as_ref());
-            (response, found)
-        }
-    };
+    let (response, response_latency) =
+        match has_equal_service_and_response_times(&step.histograms, &spec.kind, window) {
+            true => (service, service_latency.clone()),
+            false => {
+                let response = histogram(Clock::Response);
+                let found = latency(response.as_ref());
+                (response, found)
+            }
+        };
     let lag = histogram(Clock::Lag);
     if faults.is_empty() && is_sound {
         faults.extend(operations::littles_law_fault(summary, kind));

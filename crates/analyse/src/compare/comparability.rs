@@ -43,7 +43,7 @@ pub(crate) fn differences_of(
 
 /// Warnings about differences in how the servers of two variants of one run were started: in their
 /// memory or their CPUs.
-pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> Vec<Warning> {
+pub(crate) fn start_difference_warnings(run: &Run, base_name: &str, new_name: &str) -> Vec<Warning> {
     let of = |name| servers(run, name).next().map(Started::of);
     let (Some(base), Some(new)) = (of(base_name), of(new_name)) else { return Vec::new() };
     let warning = |Difference { aspect, base, new, .. }| {
@@ -370,7 +370,7 @@ mod tests {
         let mut elsewhere = started([none, two], "2-3");
         elsewhere.manifest.host.server_cpus = Some("2-3".to_owned());
         assert_snapshot!(of(&base, &elsewhere), @"ServerCpus 0-1 and 2-3");
-        assert_snapshot!(shown_all(&started_otherwise(&base, "a", "b")), @"started-otherwise [a, b] base: none, new: 2 GiB, what: StartedMemory");
+        assert_snapshot!(shown_all(&start_difference_warnings(&base, "a", "b")), @"started-otherwise [a, b] base: none, new: 2 GiB, what: StartedMemory");
     }
 
     #[test]

@@ -2,14 +2,14 @@
 //! without pairs.
 
 use crate::compare::comparability::{
-    self, differences, small_differences, started_otherwise, unchecked_note,
+    self, differences, small_differences, start_difference_warnings, unchecked_note,
 };
 use crate::compare::exclusions::left_out;
-use crate::compare::interim_analyses::{Compared, judge_family, looks, looks_apart_notes, looks_note};
+use crate::compare::interim_analyses::{Compared, judge_family, looks, looks_note, unpaired_looks_notes};
 use crate::compare::pairs::Margins;
 use crate::compare::rates;
-use crate::compare::ratio::{judge_percentiles, p99_ratio_apart};
-use crate::compare::verdicts::{self, Known, Subject, is_below_clock, unpaired, verdict};
+use crate::compare::ratio::{judge_percentiles, unpaired_p99_ratio};
+use crate::compare::verdicts::{self, Subject, VerdictInput, is_below_clock, unpaired, verdict};
 use crate::error::Error;
 use crate::findings_against;
 use crate::model::steps::valid;
@@ -48,7 +48,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
             return Err(Error::WithItself { variant: base.variant.to_owned() });
         }
         require_variant(new)?;
-        notes.extend(started_otherwise(base.run, base.variant, new.variant));
+        notes.extend(start_difference_warnings(base.run, base.variant, new.variant));
         paired_steps(&base_findings, new.variant, margins)
     } else {
         notes.extend(notes_on_two_runs(base, new, choices.anyway)?);
@@ -75,7 +75,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     notes.extend(differences.into_iter().map(differ));
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
-    notes.extend(if one_run { Vec::new() } else { looks_apart_notes([base.run, new.run]) });
+    notes.extend(if one_run { Vec::new() } else { unpaired_looks_notes([base.run, new.run]) });
     notes.extend(rates::zero_rate_notes(&steps));
     for (side, findings) in [(base, &base_findings), (new, new_findings)].into_iter().take(runs.len()) {
         let is_asked = |name: &str| name == side.variant || one_run && name == new.variant;
@@ -215,8 +215,8 @@ fn unpaired_steps<'a>(
                     inference: unpaired(&base_rates, &new_rates, step.margin)
                         .filter(|_| !common.is_fixed_rate),
                 }),
-                p99: p99_ratio_apart(&new.runs, &base.runs, &step.headline_kind, step.margin),
-                zero_rates: ZeroRates::apart(&new.runs, &base.runs),
+                p99: unpaired_p99_ratio(&new.runs, &base.runs, &step.headline_kind, step.margin),
+                zero_rates: ZeroRates::unpaired(&new.runs, &base.runs),
                 foreign_load: ForeignLoad::between(&new.runs, &base.runs, margins.of(&step.name)),
                 ..StepComparison::default()
             },
@@ -275,9 +275,9 @@ fn with_verdict(
     step: &StepFindings,
     [new, base]: [&VariantStep; 2],
 ) -> ComparedStep {
-    let paced = if found.schedule_missed { Verdict::Missed } else { Verdict::Paced };
+    let by_schedule = if found.schedule_missed { Verdict::Missed } else { Verdict::OnSchedule };
     let to_base = &mut found.to_base;
-    (to_base.verdict, to_base.undecided) = verdict(&Known {
+    (to_base.verdict, to_base.undecided) = verdict(&VerdictInput {
         subject: Subject {
             step,
             runs: &new.runs,
@@ -288,7 +288,7 @@ fn with_verdict(
         },
         by_ratio: to_base.verdict,
         misses_target: found.target_missed,
-        paced: found.is_fixed_rate.then_some(paced),
+        by_schedule: found.is_fixed_rate.then_some(by_schedule),
     });
     if let (Some(_), Some(p99)) = (to_base.foreign_load, &mut to_base.p99) {
         p99.verdict = ForeignLoad::of_percentile(p99.verdict);

@@ -58,8 +58,8 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
         (run_with_target("x", (400, 200), (600, 150)), run_with_target("y", (9, 9), (600, 150)));
     let in_pairs = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     let anyway = CompareChoices { anyway: true, ..CompareChoices::default() };
-    let apart = compare(side(&run, "a"), side(&other, "b"), anyway).unwrap();
-    for found in [&in_pairs, &apart] {
+    let unpaired = compare(side(&run, "a"), side(&other, "b"), anyway).unwrap();
+    for found in [&in_pairs, &unpaired] {
         let step = found.steps.iter().find(|step| step.step == "qr100").unwrap();
         assert_eq!((step.target_missed, step.to_base.verdict), (true, Some(Verdict::Missed)));
         assert_eq!(shown(found.notes.last().unwrap()), "new-missed-target [qr100]");

@@ -12,10 +12,10 @@ use dbdyno_record::{Run, VariantInfo, parallel};
 use crate::compare::by_machine::{self, Machines, by_machine, machines};
 use crate::compare::context::{cost_breakdown, cpus};
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
-use crate::compare::pairs::{Asked, Family, Margins, Pair};
+use crate::compare::pairs::{Family, Margins, Pair, RequestedPairs};
 use crate::compare::rates;
 use crate::compare::ratio::{block_bounds, judge_percentiles, p99_ratio, ratio_of_runs, relative_metrics};
-use crate::compare::verdicts::{Known, Subject, is_below_clock, paired, verdict};
+use crate::compare::verdicts::{Subject, VerdictInput, is_below_clock, paired, verdict};
 use crate::measure::hosts::hosting_of;
 use crate::model::{
     ForeignLoad, Inference, PercentileRatio, Ratio, StepComparison, StepFindings, StepRun, Verdict, ZeroRates,
@@ -58,7 +58,7 @@ struct PendingComparison<'a> {
 /// The input from which all comparisons are made.
 pub(crate) struct Sources<'a> {
     pub(crate) run: &'a Run,
-    pub(crate) asked: Asked<'a>,
+    pub(crate) asked: RequestedPairs<'a>,
     pub(crate) rules: Rules<'a>,
 }
 
@@ -294,7 +294,7 @@ impl PendingComparison<'_> {
         let step = self.step;
         let of_variant = step.variant(variant);
         let has_fixed_rates = step.is_fixed_rate(base);
-        let (word, undecided) = verdict(&Known {
+        let (word, undecided) = verdict(&VerdictInput {
             subject: Subject {
                 step,
                 runs: step.runs_of(variant),
@@ -307,9 +307,9 @@ impl PendingComparison<'_> {
             // The control is the base under its second name. A control that misses the target says
             // nothing about a variant.
             misses_target: family != Family::Control && step.misses_target_of(base, variant),
-            paced: of_variant
+            by_schedule: of_variant
                 .filter(|_| has_fixed_rates)
-                .map(|variant| rates::fixed_rate_word(step.reached_rate(variant))),
+                .map(|variant| rates::fixed_rate_verdict(step.reached_rate(variant))),
         });
         if word == Some(Verdict::Stalled) || undecided.is_some() {
             self.against.decided = None;

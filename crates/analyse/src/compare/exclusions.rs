@@ -167,13 +167,13 @@ mod tests {
         let mut other = run(&["a", "b"], 1, vec![cell(1, "a", sound()), cell(1, "b", sound())]);
         other.manifest.run_id = "other".to_owned();
         let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
-        let apart =
+        let unpaired =
             |base, new| compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices);
         assert_eq!(
-            reported(&apart(&other, &one_run).unwrap())[0],
+            reported(&unpaired(&other, &one_run).unwrap())[0],
             "l.i0 1 Invalid quoted text: rows is 2, expected 3"
         );
-        assert!(reported(&apart(&one_run, &other).unwrap()).is_empty());
+        assert!(reported(&unpaired(&one_run, &other).unwrap()).is_empty());
     }
 
     /// A run of `variant` in `l.i0` that is invalid in the first `faults` of its blocks.

@@ -51,7 +51,7 @@ fn rates_that_the_plan_sets_give_no_verdict_on_speed() {
     let findings = found(&open_loop(1_000, false, 1_000), &open_loop(1_000, false, 1_000_000));
     let step = &findings.workloads[0].steps[0];
     let b = &step.variants[1];
-    assert_eq!(b.to_base.verdict, Some(Verdict::Paced));
+    assert_eq!(b.to_base.verdict, Some(Verdict::OnSchedule));
     assert!(b.to_base.ratio.as_ref().unwrap().inference.is_none(), "it is no comparison among the others");
     assert!(step.response_p99_us(b) > step.response_p99_us(&step.variants[0]).map(|p99| 900.0 * p99));
     assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
@@ -68,7 +68,7 @@ fn a_schedule_that_only_the_base_kept_is_missed() {
     assert_snapshot!(texts(&findings).join("\n"), @"schedule-missed [b l.i0] asked: 1000.0, dropped: 0.524, reached: 476.0");
     assert_eq!(
         verdict_of(&found(&open_loop(1_000, false, 1), &open_loop(992, false, 1))),
-        Some(Verdict::Paced)
+        Some(Verdict::OnSchedule)
     );
 }
 
@@ -78,7 +78,7 @@ fn a_server_whose_queue_grows_does_not_keep_the_schedule_however_small_the_short
     let findings = found(&base, &overloaded(970));
     assert_eq!(verdict_of(&findings), Some(Verdict::Missed));
     assert_snapshot!(texts(&findings).join("\n"), @"schedule-missed [b l.i0] asked: 1000.0, queued: 0.03, reached: 970.0");
-    assert_eq!(verdict_of(&found(&base, &overloaded(992))), Some(Verdict::Paced), "0.8 %");
+    assert_eq!(verdict_of(&found(&base, &overloaded(992))), Some(Verdict::OnSchedule), "0.8 %");
     // The base does not keep the schedule either, so its rate is the highest that it can reach.
     assert_eq!(verdict_of(&found(&overloaded(700), &overloaded(950))), Some(Verdict::Faster));
 }
@@ -98,7 +98,7 @@ fn one_block_is_enough_for_a_schedule_and_a_standstill_comes_first() {
     let (a, b) = (open_loop(1_000, false, 1_000), open_loop(1_000, false, 1_000));
     let mut run = run_of("x", &a, &b);
     run.cells.truncate(2);
-    assert_eq!(verdict_of(&analyse(&run)), Some(Verdict::Paced));
+    assert_eq!(verdict_of(&analyse(&run)), Some(Verdict::OnSchedule));
     assert_eq!(verdict_of(&found(&a, &open_loop(0, true, 1_000))), Some(Verdict::Stalled));
 }
 
@@ -145,7 +145,7 @@ fn a_single_answer_among_as_many_operations_as_connections_keeps_no_schedule() {
 fn comparisons_count_paced_steps_separately() {
     let kept = run_of("x", &open_loop(1_000, false, 1_000), &open_loop(1_000, false, 9_000));
     let late = run_of("y", &open_loop(1_000, false, 1_000), &open_loop(476, true, 9_000));
-    for (new, verdict) in [(&kept, Verdict::Paced), (&late, Verdict::Missed)] {
+    for (new, verdict) in [(&kept, Verdict::OnSchedule), (&late, Verdict::Missed)] {
         for base in [&kept, new] {
             let found = compared(base, new);
             let step = &found.steps[0];
@@ -154,6 +154,6 @@ fn comparisons_count_paced_steps_separately() {
             assert!(found.ratios.is_none(), "rates of a plan are no mean of anything");
         }
     }
-    assert_snapshot!(shown_all(&compared(&kept, &kept).notes), @"both-paced [l.i0]");
+    assert_snapshot!(shown_all(&compared(&kept, &kept).notes), @"both-on-schedule [l.i0]");
     assert_snapshot!(shown_all(&compared(&late, &late).notes), @"new-missed-schedule [l.i0]");
 }

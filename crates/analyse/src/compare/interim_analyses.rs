@@ -68,7 +68,7 @@ pub(crate) fn looks_note(looks: &[Look]) -> Option<Warning> {
 
 /// The notes on the looks at either run, for a comparison of two runs. That comparison's test
 /// assumes that the numbers of blocks were fixed beforehand.
-pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Warning> {
+pub(crate) fn unpaired_looks_notes(runs: [&Run; 2]) -> Vec<Warning> {
     let of_run = |run: &Run| {
         let count = looks(run).len();
         let warning = Warning::new(Code::AnalysedWhileGoingOn).with("run", run.manifest.run_id.as_str());

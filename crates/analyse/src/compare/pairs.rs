@@ -66,7 +66,7 @@ pub(crate) struct PublishedPair {
 
 /// The sources of the pairs to compare.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestedPairs<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) sections: &'a [Section],
     pub(crate) published: &'a [PublishedPair],
@@ -78,7 +78,7 @@ fn names(manifest: &Manifest) -> impl Iterator<Item = &str> {
     manifest.variants.iter().map(|variant| variant.name.as_str())
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedPairs<'a> {
     /// The pairs to compare in a step, the plan's first.
     pub(crate) fn pairs(self, workload: &str, step: &str) -> Vec<Pair<'a>> {
         let planned = self.planned(workload, step);

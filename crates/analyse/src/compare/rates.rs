@@ -122,8 +122,12 @@ impl StepFindings {
 }
 
 /// The verdict for a step whose base kept its schedule.
-pub(crate) fn fixed_rate_word(new: Option<ReachedRate>) -> Verdict {
-    if new.is_some_and(|reached_rate| !reached_rate.is_kept()) { Verdict::Missed } else { Verdict::Paced }
+pub(crate) fn fixed_rate_verdict(new: Option<ReachedRate>) -> Verdict {
+    if new.is_some_and(|reached_rate| !reached_rate.is_kept()) {
+        Verdict::Missed
+    } else {
+        Verdict::OnSchedule
+    }
 }
 
 /// One warning per variant and step that did not keep its schedule.
@@ -152,8 +156,8 @@ pub(crate) fn fixed_rate_notes(steps: &[ComparedStep]) -> Vec<Warning> {
         let steps = of(verdict);
         (!steps.is_empty()).then(|| Warning::new(code).at_all(steps))
     };
-    let paced = note(Code::BothPaced, Verdict::Paced);
-    paced.into_iter().chain(note(Code::NewMissedSchedule, Verdict::Missed)).collect()
+    let by_schedule = note(Code::BothOnSchedule, Verdict::OnSchedule);
+    by_schedule.into_iter().chain(note(Code::NewMissedSchedule, Verdict::Missed)).collect()
 }
 
 /// The smallest whole number of rows per second that counts as having kept the target:
@@ -213,7 +217,7 @@ pub(crate) fn target_warnings(step: &StepFindings) -> Vec<Warning> {
             true => Warning::new(Code::TargetMissedByClient)
                 .with("part", (100.0 * judged / target).floor() / 100.0)
                 .with("share", share),
-            false => Warning::new(Code::TargetMissed).with("least", min_accepted(target, share)),
+            false => Warning::new(Code::TargetMissed).with("needed", min_accepted(target, share)),
         };
         Some(in_blocks(warning.at(place).with("rate", rate).with("target", target)))
     };
@@ -238,7 +242,7 @@ impl ZeroRates {
 
     /// Counts for two runs, whose blocks are not paired. The side that answered nothing in more of
     /// its blocks counts as stalled.
-    pub(crate) fn apart(runs: &[StepRun], base: &[StepRun]) -> Self {
+    pub(crate) fn unpaired(runs: &[StepRun], base: &[StepRun]) -> Self {
         let (of_new, of_base) = (zero_blocks(runs), zero_blocks(base));
         let (all, all_of_base) = (valid(runs).count(), valid(base).count());
         if all == 0 || all_of_base == 0 {

@@ -98,7 +98,7 @@ pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Optio
 }
 
 /// Form of [`p99_ratio`] for two runs, whose blocks are not paired.
-pub(crate) fn p99_ratio_apart(
+pub(crate) fn unpaired_p99_ratio(
     runs: &[StepRun],
     base: &[StepRun],
     kind: &str,
@@ -230,8 +230,8 @@ impl<'a> GroupRatios<'a> {
     /// The steps with the lowest and the highest ratio.
     pub fn ends(&self) -> Option<[&OfStep<'a>; 2]> {
         let all = || self.counted.iter();
-        let least = all().min_by(|one, other| one.1.value.total_cmp(&other.1.value))?;
-        Some([least, all().max_by(|one, other| one.1.value.total_cmp(&other.1.value))?])
+        let lowest = all().min_by(|one, other| one.1.value.total_cmp(&other.1.value))?;
+        Some([lowest, all().max_by(|one, other| one.1.value.total_cmp(&other.1.value))?])
     }
 }
 

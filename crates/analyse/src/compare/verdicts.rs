@@ -1,5 +1,5 @@
 //! Finds a comparison's verdict from its ratio over the blocks and from what both sides did:
-//! faster, slower, same, missed, paced, stalled, undecided or invalid.
+//! faster, slower, same, missed, on schedule, stalled, undecided or invalid.
 //!
 //! A verdict needs two things. One is a p-value, adjusted over all comparisons that are made at
 //! once, so that at most 5 % of the reported differences are false. The other is a margin, below
@@ -27,7 +27,7 @@ use crate::statistics::resampling::bca;
 use crate::statistics::student::{Estimate, equivalence_bounds, p_of_equivalence};
 
 /// What is known about a comparison before its verdict.
-pub(crate) struct Known<'a> {
+pub(crate) struct VerdictInput<'a> {
     pub(crate) subject: Subject<'a>,
     /// The verdict by the tests, for a rate; `None` for one block, for a bound, and for a rate that
     /// the plan sets.
@@ -36,12 +36,12 @@ pub(crate) struct Known<'a> {
     pub(crate) misses_target: bool,
     /// Where the plan sets the rate and the base kept it, the verdict on whether the variant kept
     /// it too.
-    pub(crate) paced: Option<Verdict>,
+    pub(crate) by_schedule: Option<Verdict>,
 }
 
 /// Returns the verdict, and why it is undecided where a rule says so. The verdict is `None` where
 /// one of the two did not run the step, and for one block.
-pub(crate) fn verdict(known: &Known<'_>) -> (Option<Verdict>, Option<Undecided>) {
+pub(crate) fn verdict(known: &VerdictInput<'_>) -> (Option<Verdict>, Option<Undecided>) {
     let Subject { step, runs, base_runs, ratio, zero_rates, .. } = known.subject;
     let mut word = match ratio {
         None => (!runs.is_empty() && !base_runs.is_empty()).then_some(Verdict::Invalid),
@@ -53,7 +53,7 @@ pub(crate) fn verdict(known: &Known<'_>) -> (Option<Verdict>, Option<Undecided>)
         word = word.map(with_fewer_writes);
     }
     if ratio.is_some() {
-        word = known.paced.or(word);
+        word = known.by_schedule.or(word);
     }
     if !zero_rates.stalled.is_empty() {
         word = Some(Verdict::Stalled);
@@ -128,10 +128,10 @@ fn too_few_operations(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option
         return None;
     }
     let all = valid(subject.runs).chain(valid(subject.base_runs));
-    let least = all
+    let fewest = all
         .filter_map(|run| run.too_few)
-        .min_by(|one, other| (one.operations / one.least).total_cmp(&(other.operations / other.least)));
-    least.map(Undecided::TooFewOperations)
+        .min_by(|one, other| (one.operations / one.needed).total_cmp(&(other.operations / other.needed)));
+    fewest.map(Undecided::TooFewOperations)
 }
 
 /// A difference that the CPU time of other programs may explain is undecided.
@@ -145,7 +145,7 @@ fn foreign_load(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undec
 /// A variant cannot be shown to be faster than a base that stalled, or the same.
 fn base_stalled(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undecided> {
     let is_taken_back =
-        matches!(verdict, Some(Verdict::Faster | Verdict::Same | Verdict::Paced | Verdict::Invalid));
+        matches!(verdict, Some(Verdict::Faster | Verdict::Same | Verdict::OnSchedule | Verdict::Invalid));
     (is_taken_back && !subject.zero_rates.base_stalled.is_empty()).then_some(Undecided::BaseStalled)
 }
 
@@ -262,7 +262,7 @@ impl ForeignLoad {
             Verdict::Slower => high + self.slowed(self.new_share) < -margin.ln_1p(),
             Verdict::Same | Verdict::Missed => false,
             // A stall, or a rate that the plan sets, does not depend on a comparison of rates.
-            Verdict::Stalled | Verdict::Paced | Verdict::Undecided | Verdict::Invalid => return verdict,
+            Verdict::Stalled | Verdict::OnSchedule | Verdict::Undecided | Verdict::Invalid => return verdict,
         };
         let is_less = self.base_share < MAX_FOREIGN_SHARE && self.new_share < MAX_FOREIGN_SHARE;
         if holds && is_less { verdict } else { Verdict::Undecided }
@@ -319,8 +319,8 @@ pub(crate) fn foreign_load_note(steps: &[ComparedStep]) -> Option<Warning> {
 }
 
 fn found_foreign_load(mut found: Vec<(String, ForeignLoad)>) -> Option<Warning> {
-    let most = |load: &ForeignLoad| load.base_share.max(load.new_share);
-    found.sort_by(|(_, one), (_, other)| most(other).total_cmp(&most(one)));
+    let max = |load: &ForeignLoad| load.base_share.max(load.new_share);
+    found.sort_by(|(_, one), (_, other)| max(other).total_cmp(&max(one)));
     let (_, worst) = *found.first().as_ref()?;
     let (base, new) = (worst.base_share, worst.new_share);
     let warning = Warning::new(Code::ForeignLoad).at_all(found.into_iter().map(|(place, _)| place));

@@ -77,7 +77,7 @@ fn a_comparison_of_pairs_has_a_note_on_it_above_its_table() {
     assert_eq!(found.steps[0].to_base.verdict, Some(Verdict::Stalled));
     let note = shown_all(&found.notes);
     assert!(note.starts_with("new-answered-nothing [l.i0] blocks: [2,5], of: 5, ratio: 1."), "{note}");
-    assert!(found.ratios.is_none(), "a mean over steps would leave the zero_rates out");
+    assert!(found.ratios.is_none(), "a mean over steps would leave out the blocks with a rate of zero");
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["steps"][0]["zero_rates"]["stalled"], serde_json::json!([2, 5]));
     assert_eq!(json["steps"][0]["verdict"], "stalled");

@@ -241,7 +241,7 @@ fn too_few_runs_to_find_any_change_are_reported_with_the_smallest_number_that_ca
 
 /// Nights of an open loop that `a` answers in about 1 ms. `b` answers it in 500 ms from the eighth
 /// night on.
-fn paced_nights() -> Vec<Run> {
+fn nights_with_a_schedule() -> Vec<Run> {
     let night = |n: u64| {
         let p99_us = |side: u64, level: f64| (level * (0.01 * normal(30 + side, n)).exp()) as u64;
         let of_b = p99_us(1, if n < 7 { 1e3 } else { 500e3 });
@@ -258,7 +258,7 @@ fn paced_nights() -> Vec<Run> {
 
 #[test]
 fn where_the_rate_is_the_plans_response_times_are_followed() {
-    let runs = paced_nights();
+    let runs = nights_with_a_schedule();
     let of = |measure| found(&runs, HistoryChoices { measure, ..HistoryChoices::default() });
     let rates = of(Measure::Rate);
     assert_eq!(shown_all(&rates.notes), "times-followed [a l.i0, b l.i0]");
@@ -281,7 +281,7 @@ fn where_the_rate_is_the_plans_response_times_are_followed() {
 fn p99_is_followed_next_to_the_rate_and_changes_by_itself() {
     // The loops answer half of what is due and drop the rest. From the eighth night on they answer
     // later.
-    let mut runs = paced_nights();
+    let mut runs = nights_with_a_schedule();
     for (number, run) in (0_u64..).zip(&mut runs) {
         let wait_us = if number < 7 { 900_000 } else { 990_000 } + 500 * (number % 3);
         run.cells.iter_mut().for_each(|cell| cell.steps = vec![open_loop(500, true, wait_us)]);
@@ -298,7 +298,7 @@ fn p99_is_followed_next_to_the_rate_and_changes_by_itself() {
 
 #[test]
 fn nights_that_miss_the_schedule_and_stand_still_are_slower_in_response_times_too() {
-    let mut runs = paced_nights();
+    let mut runs = nights_with_a_schedule();
     for run in &mut runs[7..] {
         for cell in run.cells.iter_mut().filter(|cell| cell.id.variant == "b") {
             cell.steps = vec![open_loop(if cell.id.block == 1 { 0 } else { 500 }, true, 900_000)];

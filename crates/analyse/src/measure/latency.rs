@@ -54,7 +54,11 @@ pub(crate) fn counts_in(window: Span, from_us: u64, to_us: u64) -> bool {
 /// Whether the recorded service and response times are equal. They are equal in a closed loop,
 /// where an operation is due when it is sent. One of the two then need not be unpacked, and
 /// unpacking is most of an analysis.
-pub(crate) fn is_one_on_both_clocks(spans: &[HistogramSpan], kind: &str, window: Span) -> bool {
+pub(crate) fn has_equal_service_and_response_times(
+    spans: &[HistogramSpan],
+    kind: &str,
+    window: Span,
+) -> bool {
     let service = inside(spans, kind, Clock::Service, window);
     let response = inside(spans, kind, Clock::Response, window);
     service.map(HistogramSpan::content).eq(response.map(HistogramSpan::content))
@@ -202,7 +206,9 @@ mod tests {
         let of = |clock, at: u64, values: &[u64]| span("q", clock, at, at + 1_000_000, values);
         let (service, response) = (Clock::Service, Clock::Response);
         let mut spans = vec![of(service, 0, &[5, 7]), of(response, 0, &[5, 7]), of(service, 1_000_000, &[9])];
-        let is_one = |spans: &[HistogramSpan]| is_one_on_both_clocks(spans, "q", Span::new(0, 2_000_000));
+        let is_one = |spans: &[HistogramSpan]| {
+            has_equal_service_and_response_times(spans, "q", Span::new(0, 2_000_000))
+        };
         assert!(!is_one(&spans), "one second of one clock is missing");
         spans.push(of(response, 1_000_000, &[9]));
         assert!(is_one(&spans));

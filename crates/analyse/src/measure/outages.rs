@@ -73,7 +73,7 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
 
 /// The longest time within `window` in which every connection of the headline's kind was lost.
 /// Nothing can have been answered in that time.
-pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
+pub(crate) fn longest_without_connection(step: &StepRecord, window: Span) -> Span {
     let headline = &step.spec.headline.kind;
     let per_client = step.spec.kinds.iter().find(|kind| kind.kind == *headline);
     let connections = per_client.map_or(0, |kind| kind.connections_per_client * step.spec.clients);
@@ -154,7 +154,7 @@ mod tests {
             let mut step = load_step(1_000);
             step.spec.clients = clients;
             step.events.extend(events.iter().cloned());
-            longest_without_any(&step, Span::new(0, 2_000_000)).seconds()
+            longest_without_connection(&step, Span::new(0, 2_000_000)).seconds()
         };
         // The connections were lost from 0.2 to 1.4 s and from 0.5 to 1.7 s.
         let two = [back(1_400_000, 1_200_000), back(1_700_000, 1_200_000)];

@@ -128,8 +128,8 @@ fn own_time(step: &WindowSummary<'_>, target: &Target, client: u32) -> Option<Sp
 pub(crate) fn seconds_on_target(step: &WindowSummary<'_>, target: &Target) -> Option<f64> {
     let kind = step.kind(&target.kind)?;
     let tolerance = f64::from(kind.spec.rows_per_operation) * f64::from(step.spec.clients);
-    let least = target.share * target.rows_per_second;
-    let kept = kind.seconds.iter().filter(|(_, sum)| sum.rows + tolerance >= least).count();
+    let min_rows = target.share * target.rows_per_second;
+    let kept = kind.seconds.iter().filter(|(_, sum)| sum.rows + tolerance >= min_rows).count();
     (!kind.seconds.is_empty()).then(|| kept as f64 / kind.seconds.len() as f64)
 }
 

@@ -8,7 +8,7 @@ use crate::model::{
     WorkloadFindings,
 };
 use crate::window::WindowSummary;
-use crate::window::counters::{Counters, at_end, greatest};
+use crate::window::counters::{Counters, at_end, highest};
 
 /// Growth up to which a level in bytes is not reported. An idle server's levels grow too.
 const MIN_BYTES: i64 = 1 << 20;
@@ -143,7 +143,7 @@ pub(crate) fn group_memory(step: &WindowSummary<'_>) -> Option<GroupMemory> {
     step.counters.get(SOURCE)?;
     let level = |key| at_end(step.counters, SOURCE, key, step.window);
     Some(GroupMemory {
-        highest_bytes: greatest(step.counters, SOURCE, "memory_bytes"),
+        highest_bytes: highest(step.counters, SOURCE, "memory_bytes"),
         own_bytes: level("anonymous_bytes"),
         page_cache_bytes: level("file_bytes"),
         dirty_bytes: level("dirty_bytes"),

@@ -125,8 +125,8 @@ fn changes(series: &CounterSeries, key: &str, is_change: impl Fn(i64, i64) -> bo
 
 fn ages(series: &CounterSeries) -> Vec<i64> {
     let of = |key: &&str| {
-        let greatest = series.values(key).map(|(_, value)| value).max().unwrap_or(0) as f64;
-        changes(series, key, |before, after| (before - after) as f64 > MIN_FALL_SHARE * greatest.max(1.0))
+        let highest = series.values(key).map(|(_, value)| value).max().unwrap_or(0) as f64;
+        changes(series, key, |before, after| (before - after) as f64 > MIN_FALL_SHARE * highest.max(1.0))
     };
     CHECKPOINT_AGES.iter().find(|key| series.values(key).next().is_some()).map(of).unwrap_or_default()
 }

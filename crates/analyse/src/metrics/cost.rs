@@ -36,37 +36,34 @@ group! {
             "Share of the host's CPU time that the hypervisor gave to others.";
         foreign_cpu_share: "foreign", "of CPU", 4, NotCompared,
             cpu::cpu_shares(c.step).map(CpuShares::foreign_share),
-            "Of the CPU time that server or client could have had, whichever may use fewer CPUs, the \
-             part that other programs took on the CPUs of both; NA for a server out of sight.";
+            "CPU time that other programs took on the CPUs of server and client, as a share of the time of whichever has fewer CPUs; NA when the server is not visible.";
         server_switches: "switches", "1/op", 3, Less,
             c.of_threads(&["voluntary_switches", "involuntary_switches"]),
             "Context switches of the server's threads.";
         server_voluntary_switches: "sleeps", "1/op", 3, Less, c.of_threads(&["voluntary_switches"]),
-            is_last = true, "The server's threads went to sleep (voluntary switches), and were woken again.";
+            is_last = true, "How often the server's threads went to sleep (voluntary switches).";
         server_involuntary_switches: "preempted", "1/op", 3, Less,
             c.of_threads(&["involuntary_switches"]), is_last = true,
-            "The server's threads were preempted (involuntary switches).";
+            "How often the server's threads were preempted (involuntary switches).";
         server_run_delay_us: "run queue", "µs/op", 2, Less, c.of_threads(&["run_delay_us"]), is_last = true,
-            "Time in which the server's threads could have run and waited for a CPU; NA where \
+            "Time in which the server's threads could have run but waited for a CPU; NA where \
              the kernel does not count it.";
         server_rescheduling_interrupts: "server RES", "1/op", 3, Less,
             c.step.per_unit("interrupts", &["server_rescheduling"]), is_last = true,
-            "Rescheduling interrupts of the server's CPUs; NA, as the next three, where server \
+            "Rescheduling interrupts of the server's CPUs; NA, like the next three, where server \
              and client have no CPUs of their own.";
         server_function_call_interrupts: "server CAL", "1/op", 3, Less,
             c.step.per_unit("interrupts", &["server_function_call"]), is_last = true,
-            "Function-call interrupts of the server's CPUs; newer kernels wake idle CPUs by them.";
+            "Function-call interrupts of the server's CPUs; newer kernels wake idle CPUs with them.";
         client_rescheduling_interrupts: "client RES", "1/op", 3, Less,
             c.step.per_unit("interrupts", &["client_rescheduling"]), is_last = true,
-            "Rescheduling interrupts of the client's CPUs: the server pays for each answer that \
-             wakes a client by one.";
+            "Rescheduling interrupts of the client's CPUs: the server pays for one with each answer that wakes a client.";
         client_function_call_interrupts: "client CAL", "1/op", 3, Less,
             c.step.per_unit("interrupts", &["client_function_call"]), is_last = true,
             "Function-call interrupts of the client's CPUs.";
         load_voluntary_switches: "client sleeps", "1/op", 3, Less,
             c.step.per_unit("load", &["voluntary_switches"]).filter(|_| c.has_server), is_last = true,
-            "The client's load threads went to sleep, and were woken by an answer or a timer; NA \
-             of more than 64.";
+            "How often the client's load threads went to sleep, until an answer or a timer woke them; NA for more than 64 load threads.";
         fsyncs_per_commit: "fsyncs", "1/commit", 3, Less, fsyncs::per_commit(c.step, c.syncs), is_published = true,
             "fsyncs of the server's files, its binary log included, per commit that changed \
              something.";
@@ -76,8 +73,7 @@ group! {
         server_read_kib: "server read", "KiB/op", 3, Less, reads::server_read_kib(c.step),
             "Reads of the server's processes from storage, as the kernel counts them; the device's rkbpq includes reads by others.";
         others_read_share: "others read", "of device", 3, NotCompared, reads::others_share(c.step),
-            "Reads of the data's device that the server did not cause, as a share of all of \
-             them; below 0: it read from other devices too.";
+            "Reads of the data's device that the server did not cause, as a share of all its reads; below 0 where the server read from other devices too.";
         sampler_core_share: "sampler", "core", 4, Less,
             Some(c.step.per_second("sampler", &["cpu_us"])? / 1e6),
             "CPU of the sampler itself, as a share of one core.";
@@ -87,8 +83,7 @@ group! {
              from 0.9 on the step is invalid.";
         load_thread_wait_share: "thread waited", "of time", 4, NotCompared,
             cpu::longest_wait(c.step),
-            "Part of the time in which a load thread, the worst of them, waited for a CPU; with \
-             CPUs of its own the step is invalid from 0.1 on.";
+            "Part of the time in which the load thread that waited longest waited for a CPU; where the client has CPUs of its own, the step is invalid from 0.1 on.";
     }
 }
 

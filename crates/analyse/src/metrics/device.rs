@@ -35,16 +35,14 @@ group! {
         write_await_ms: "w_await", "ms", 2, Less, await_ms(step, "write_us", "writes"),
             "Mean time of a write, in the queue and at the device.";
         flushes_per_second: "f/s", "1/s", 1, Neither, step.per_second(SOURCE, &["flushes"]),
-            "Flushes of the device's cache, as fsync asks for; of a partition those of its whole \
-             disk.";
+            "Flushes of the device's cache, as fsync requests them; for a partition, those of its whole disk.";
         flush_await_ms: "f_await", "ms", 2, Less, await_ms(step, "flush_us", "flushes"),
             "Mean time of a flush.";
         queue_depth: "aqu-sz", "requests", 2, Neither, share_of_time(step, time_of_requests(step)?),
             "Requests under way, on average over time: in the queue and at the device.";
         busy_share: "util", "% of time", 1, Neither, share_of_time(step, change(step, "busy_us")?),
             factor = 100.0,
-            "Time in which at least one request was under way. A device that works at many at \
-             once may do more at 100 %.";
+            "Time in which at least one request was under way. A device that handles many requests at once may do more even at 100 %.";
     }
 }
 

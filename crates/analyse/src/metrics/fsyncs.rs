@@ -3,7 +3,7 @@
 use dbdyno_record::{CellRecord, KindSpec, ServerInfo, StatementClass, StepEvent};
 
 use crate::servers::servers_of;
-use crate::window::counters::{CounterChange, Counters, change_reported_late, greatest, is_reported_late};
+use crate::window::counters::{CounterChange, Counters, change_reported_late, highest, is_reported_late};
 use crate::window::{KindSummary, WindowSummary};
 
 /// Counters in which servers count the fsyncs of their logs and data files. Each entry is a set.
@@ -80,7 +80,7 @@ impl Binlog {
             return Some(groups / f64::from(every));
         }
         // Instruments can be switched off. The count is then 0 although the log was opened.
-        if greatest(step.counters, "status", FILE_OPERATIONS).is_some_and(|count| count > 0) {
+        if highest(step.counters, "status", FILE_OPERATIONS).is_some_and(|count| count > 0) {
             return change(FILE_OPERATIONS);
         }
         let alone = || TRANSACTIONS.into_iter().filter_map(change).reduce(|all, one| all + one);
@@ -88,7 +88,7 @@ impl Binlog {
     }
 
     pub(crate) fn is_counted(self, counters: &Counters) -> bool {
-        let has = |key: &str| greatest(counters, "status", key);
+        let has = |key: &str| highest(counters, "status", key);
         match self {
             Self::NotSynced => true,
             Self::Synced { in_groups, .. } => {

@@ -4,7 +4,7 @@
 use dbdyno_record::Unit;
 
 use super::group;
-use crate::window::counters::{KIB, at_end, greatest};
+use crate::window::counters::{KIB, at_end, highest};
 use crate::window::cpu::host_busy;
 use crate::window::{KindSummary, WindowSummary, amount};
 
@@ -90,7 +90,7 @@ fn size_gib(step: &WindowSummary<'_>, key: &str) -> Option<f64> {
 }
 
 fn memory_gib(step: &WindowSummary<'_>) -> Option<f64> {
-    Some(greatest(step.counters, step.hosting.source()?, "rss_bytes")? as f64 / GIB)
+    Some(highest(step.counters, step.hosting.source()?, "rss_bytes")? as f64 / GIB)
 }
 
 fn longest_service_time_seconds(step: &WindowSummary<'_>) -> f64 {

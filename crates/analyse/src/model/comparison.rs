@@ -72,7 +72,7 @@ pub struct ComparedStep {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub target_missed: bool,
     /// The plan sets the rate, and base kept it. Rates cannot show which of the two is faster.
-    #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "fixed_rate", skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed_rate: bool,
     /// New did not keep the schedule that base kept.
     #[serde(skip)]

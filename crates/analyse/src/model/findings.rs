@@ -205,7 +205,7 @@ impl WorkloadFindings {
 
     /// The largest number of blocks in any ratio to `base`, over all steps and variants; 0 where
     /// there is no ratio.
-    pub fn most_ratio_blocks(&self, base: &str) -> usize {
+    pub fn max_ratio_blocks(&self, base: &str) -> usize {
         let variants = self.steps.iter().flat_map(|step| &step.variants);
         let ratios = variants
             .filter(|variant| variant.variant != base)

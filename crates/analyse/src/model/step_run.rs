@@ -97,7 +97,7 @@ pub struct TooFewOperations {
     /// Operations of the headline kind. One that the window cuts counts by its share in the window.
     pub operations: f64,
     /// The smallest number of operations that would be enough.
-    pub least: f64,
+    pub needed: f64,
     /// The length in seconds of a window that would hold that many operations.
     pub enough_seconds: f64,
 }

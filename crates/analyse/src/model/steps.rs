@@ -81,7 +81,8 @@ impl StepFindings {
     /// either, because it says nothing.
     pub(crate) fn is_counted(&self, variant: &str, against: &StepComparison) -> bool {
         let has_schedule = self.variant(variant).is_some_and(|found| self.reached_rate(found).is_some());
-        let is_fixed_rate = has_schedule && matches!(against.verdict, Some(Verdict::Paced | Verdict::Missed));
+        let is_fixed_rate =
+            has_schedule && matches!(against.verdict, Some(Verdict::OnSchedule | Verdict::Missed));
         against.zero_rates.is_empty() && !is_fixed_rate
     }
 

@@ -29,7 +29,7 @@ pub enum Verdict {
     Missed,
     /// The plan sets the rate, and both kept it. Response times can show a difference; rates
     /// cannot.
-    Paced,
+    OnSchedule,
     /// The variant answered nothing in a block in which the base did, whatever the ratios of other
     /// blocks.
     Stalled,
@@ -47,7 +47,7 @@ impl Verdict {
             Self::Slower => "slower",
             Self::Same => "same",
             Self::Missed => "missed",
-            Self::Paced => "paced",
+            Self::OnSchedule => "on schedule",
             Self::Stalled => "stalled",
             Self::Undecided => "undecided",
             Self::Invalid => "invalid",

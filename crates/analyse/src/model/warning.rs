@@ -159,7 +159,7 @@ codes! {
     MachinesDiffer, OddMachine,
     NotComparable, TwoRuns, ChangedBetweenRuns, StartedOtherwise, DebugBuildCompared, SeveralTools,
     WithoutChecksums, SettingsDiffer, InterimAnalyses,
-    AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothPaced,
+    AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothOnSchedule,
     NewMissedSchedule, OneBlockCompared,
     LeftOutGoingOn, UnlikeFirst, ChangedWithRun, TimesFollowed, DroppedToZero, TooFewRuns,
     // These are reasons, and what other warnings quote.

@@ -76,12 +76,12 @@ impl Class {
     /// The class's value; `None` where the variant's product has nothing of the kind, or nothing is
     /// known.
     pub(super) fn of(&self, subject: &Subject) -> Option<ClassValue> {
-        let is_known = subject.knowledge.is_of_settings() || self.id == "tls";
-        is_known.then(|| self.of_what_is_there(subject)).flatten()
+        let is_known = subject.settings_source.is_of_settings() || self.id == "tls";
+        is_known.then(|| self.of_known_settings(subject)).flatten()
     }
 
     /// Form of [`Self::of`] for a subject whose settings may not be complete.
-    pub(super) fn of_what_is_there(&self, subject: &Subject) -> Option<ClassValue> {
+    pub(super) fn of_known_settings(&self, subject: &Subject) -> Option<ClassValue> {
         let family = subject.family.name;
         let absent = self.absent.get(family).map(String::as_str);
         read(subject, self.from.get(family).map_or("", String::as_str), |text| {

@@ -1,12 +1,12 @@
 //! Puts variants side by side, in a table with one row per class of settings and in the remarks
 //! that a reader must see. The report crate writes the sentences.
 
-use dbdyno_products::{Foreign, Knowledge, Subject};
+use dbdyno_products::{Foreign, SettingsSource, Subject};
 use serde::Serialize;
 
 use crate::parity::classes::{Across, Class, ClassValue, Weight, classes};
 use crate::parity::pitfalls::{Circumstances, pitfalls};
-use crate::parity::settings::FatedLine;
+use crate::parity::settings::LineProblem;
 
 /// Compares `subjects`. `declared` are the classes in which the plan wants them to differ.
 pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -> Parity {
@@ -29,9 +29,9 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
     Parity {
         variants: subjects
             .iter()
-            .map(|subject| VariantKnowledge {
+            .map(|subject| VariantSettings {
                 name: subject.name.clone(),
-                knowledge: subject.knowledge.clone(),
+                settings_source: subject.settings_source.clone(),
             })
             .collect(),
         classes: rows.into_iter().map(|(_, row)| row).collect(),
@@ -119,13 +119,13 @@ fn by_value(row: &ClassRow, subjects: &[Subject]) -> Vec<SharedValue> {
 }
 
 fn unknown(subject: &Subject) -> Option<Remark> {
-    let what = match &subject.knowledge {
-        Knowledge::Foreign => What::ForeignServer(subject.foreign.clone()?),
-        Knowledge::Effective | Knowledge::Predicted => return None,
-        Knowledge::Unknown if subject.is_external => What::ExternalServer,
-        Knowledge::Unknown if !subject.ask.is_empty() => What::NotAsked { ask: subject.ask.clone() },
-        Knowledge::Unknown if !subject.product.is_known() => return None,
-        Knowledge::Unknown => What::UnknownSettings,
+    let what = match &subject.settings_source {
+        SettingsSource::Foreign => What::ForeignServer(subject.foreign.clone()?),
+        SettingsSource::Effective | SettingsSource::Predicted => return None,
+        SettingsSource::Unknown if subject.is_external => What::ExternalServer,
+        SettingsSource::Unknown if !subject.ask.is_empty() => What::NotAsked { ask: subject.ask.clone() },
+        SettingsSource::Unknown if !subject.product.is_known() => return None,
+        SettingsSource::Unknown => What::UnknownSettings,
     };
     Some(Remark {
         kind: RemarkKind::Unknown,
@@ -140,7 +140,7 @@ fn unknown(subject: &Subject) -> Option<Remark> {
 /// How the variants were configured, and which settings the servers have as a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parity {
-    pub variants: Vec<VariantKnowledge>,
+    pub variants: Vec<VariantSettings>,
     /// One row per class that at least one variant has.
     pub classes: Vec<ClassRow>,
     /// Remarks that a reader must know, the worst first.
@@ -148,9 +148,9 @@ pub struct Parity {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VariantKnowledge {
+pub struct VariantSettings {
     pub name: String,
-    pub knowledge: Knowledge,
+    pub settings_source: SettingsSource,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -208,7 +208,7 @@ pub enum What {
     /// each with its variant.
     Pitfall {
         title: String,
-        lines: Vec<(String, FatedLine)>,
+        lines: Vec<(String, LineProblem)>,
     },
     /// The variant's build was not asked for its settings. This command asks it.
     NotAsked {

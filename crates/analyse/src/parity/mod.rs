@@ -22,7 +22,7 @@ mod testing;
 use std::collections::BTreeMap;
 
 use dbdyno_products::FamilyFacts;
-pub use dbdyno_products::{Foreign, Knowledge, Planned, Settings, Subject, Value, size_text};
+pub use dbdyno_products::{Foreign, Planned, Settings, SettingsSource, Subject, Value, size_text};
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
 use serde::de::DeserializeOwned;
 
@@ -32,10 +32,10 @@ use crate::servers::servers;
 pub use classes::{Across, Class, Weight, classes};
 pub use compared::{
     ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SettingDifference, SharedValue,
-    Standing, VariantKnowledge, What, compared,
+    Standing, VariantSettings, What, compared,
 };
 pub use pitfalls::Circumstances;
-pub use settings::{Build, FatedLine, effective, predicted};
+pub use settings::{Build, LineProblem, effective, predicted};
 
 /// Reads the tables in a data file. All tables in it have the same name.
 fn entries<T: DeserializeOwned>(text: &str) -> Vec<T> {
@@ -68,7 +68,7 @@ pub(crate) fn plan_nodes(form: &str, rows: &[Vec<Option<String>>]) -> Vec<String
 /// Returns the size in bytes of the page cache that holds a variant's tables, and whether it was
 /// configured. It is `None` where the size is not known.
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
-    let found = classes().iter().find(|class| class.id == "buffer-pool")?.of_what_is_there(subject)?;
+    let found = classes().iter().find(|class| class.id == "buffer-pool")?.of_known_settings(subject)?;
     match found.value {
         Value::Size(bytes) => Some((bytes, found.is_configured)),
         _ => None,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::classes::{classes, read};
 use super::entries;
 use crate::parity::compared::{Remark, RemarkKind, What};
-use crate::parity::settings::{FATES, FatedLine};
+use crate::parity::settings::{LINE_CHECKS, LineProblem};
 
 static PITFALLS: LazyLock<Vec<Pitfall>> = LazyLock::new(|| entries(include_str!("pitfalls.toml")));
 
@@ -105,7 +105,7 @@ impl Pitfall {
     fn is_about(&self, subject: &Subject) -> bool {
         let (from, below) = self.versions.split_once("..").unwrap_or_default();
         let is_named = |name: &String| name == subject.product.name || name == subject.family.name;
-        subject.knowledge.is_of_settings()
+        subject.settings_source.is_of_settings()
             && (self.product.is_empty() || self.product.iter().any(is_named))
             && Release::parse(from).is_none_or(|from| subject.version >= from)
             && Release::parse(below).is_none_or(|below| subject.version < below)
@@ -133,16 +133,16 @@ impl Pitfall {
         )
     }
 
-    fn ineffective_lines(&self, subject: &Subject) -> Vec<FatedLine> {
-        let fate = FATES.iter().find(|(word, _)| self.lines.as_deref() == Some(word));
-        fate.map(|(_, fate)| fate(subject)).unwrap_or_default()
+    fn ineffective_lines(&self, subject: &Subject) -> Vec<LineProblem> {
+        let check = LINE_CHECKS.iter().find(|(word, _)| self.lines.as_deref() == Some(word));
+        check.map(|(_, check)| check(subject)).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::settings::FatedLine;
+    use crate::parity::settings::LineProblem;
     use crate::parity::testing::configured;
 
     const RUN: Circumstances =
@@ -270,7 +270,7 @@ mod tests {
             let class = pitfall.class.as_ref();
             assert!(class.is_none_or(|class| classes().iter().any(|known| known.id == *class)), "{id}");
             let lines = pitfall.lines.as_deref();
-            assert!(lines.is_none_or(|lines| FATES.iter().any(|(word, _)| *word == lines)), "{id}");
+            assert!(lines.is_none_or(|lines| LINE_CHECKS.iter().any(|(word, _)| *word == lines)), "{id}");
             assert!(pitfall.setting.is_some() || class.is_some() || lines.is_some(), "{id}");
         }
     }
@@ -283,7 +283,7 @@ mod tests {
         let What::Pitfall { lines, .. } = pitfall.met(&subjects, RUN).unwrap().what else {
             panic!("no pitfall")
         };
-        let [(variant, FatedLine::Twice { line: 2, later_line: 3, .. })] = &lines[..] else {
+        let [(variant, LineProblem::Twice { line: 2, later_line: 3, .. })] = &lines[..] else {
             panic!("{lines:?}")
         };
         assert_eq!(variant, "a");

@@ -4,8 +4,8 @@
 //! the server).
 
 use dbdyno_products::{
-    ConfiguredLine, FamilyFacts, Foreign, KNOWN, Knowledge, Planned, Product, Release, Settings, Subject,
-    Value, number, says_the_same, size, switch,
+    ConfiguredLine, FamilyFacts, Foreign, KNOWN, Planned, Product, Release, Settings, SettingsSource,
+    Subject, Value, number, says_the_same, size, switch,
 };
 use dbdyno_record::{ServerInfo, VariantInfo};
 use serde::Serialize;
@@ -31,10 +31,10 @@ pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) 
     subject.foreign = server.speaks.as_ref().map(of_product);
     subject.settings = in_words(subject.family, server.settings.clone());
     subject.session = server.session.clone();
-    subject.knowledge = match (&subject.foreign, subject.settings.is_empty()) {
-        (Some(_), _) => Knowledge::Foreign,
-        (None, true) => Knowledge::Unknown,
-        (None, false) => Knowledge::Effective,
+    subject.settings_source = match (&subject.foreign, subject.settings.is_empty()) {
+        (Some(_), _) => SettingsSource::Foreign,
+        (None, true) => SettingsSource::Unknown,
+        (None, false) => SettingsSource::Effective,
     };
     subject
 }
@@ -54,7 +54,7 @@ pub fn predicted(variant: &VariantInfo, build: Option<&Build>, planned: &Planned
         let read = subject.configured.iter().filter(|line| line.is_read);
         subject.settings.extend(read.map(|line| (line.name.clone(), String::new())));
     } else {
-        subject.knowledge = Knowledge::Predicted;
+        subject.settings_source = SettingsSource::Predicted;
     }
     overlay(&mut subject.settings, &subject.configured, subject.family);
     subject
@@ -73,7 +73,7 @@ fn bare(variant: &VariantInfo, product: &str, version: &str, planned: &Planned) 
         settings: Settings::new(),
         session: Settings::new(),
         configured: (family.lines)(&variant.config, product, version),
-        knowledge: Knowledge::Unknown,
+        settings_source: SettingsSource::Unknown,
         ask: String::new(),
         tls: (!family.is_embedded()).then(|| planned.asks_for_tls()),
         planned: planned.clone(),
@@ -129,7 +129,7 @@ fn as_shown(now: &str, wanted: &str) -> String {
 /// A configuration line that did not take effect as written.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FatedLine {
+pub enum LineProblem {
     /// The line is in a group that the server does not read.
     Unread { line: usize, setting: String, group: String },
     /// A later line has another value for the same setting.
@@ -141,24 +141,24 @@ pub enum FatedLine {
 }
 
 /// A function that finds the lines which did not take effect for one of the reasons in
-/// [`FatedLine`].
-pub(super) type Fate = fn(&Subject) -> Vec<FatedLine>;
+/// [`LineProblem`].
+pub(super) type LineCheck = fn(&Subject) -> Vec<LineProblem>;
 
 /// The functions that find such lines, each with its name in the rows of `pitfalls.toml`.
-pub(super) const FATES: [(&str, Fate); 4] =
+pub(super) const LINE_CHECKS: [(&str, LineCheck); 4] =
     [("unread", unread), ("twice", twice), ("not-taken", not_taken), ("changed", changed)];
 
-fn unread(subject: &Subject) -> Vec<FatedLine> {
+fn unread(subject: &Subject) -> Vec<LineProblem> {
     let lines = subject.configured.iter().filter(|line| !line.is_read && !line.is_for_others);
     lines
         .filter_map(|line| {
             let (setting, _) = line.setting(&subject.settings)?;
-            Some(FatedLine::Unread { line: line.line, setting, group: line.group.clone() })
+            Some(LineProblem::Unread { line: line.line, setting, group: line.group.clone() })
         })
         .collect()
 }
 
-fn twice(subject: &Subject) -> Vec<FatedLine> {
+fn twice(subject: &Subject) -> Vec<LineProblem> {
     let read: Vec<(&ConfiguredLine, (String, String))> = subject
         .configured
         .iter()
@@ -171,7 +171,7 @@ fn twice(subject: &Subject) -> Vec<FatedLine> {
         if let Some((later, (_, later_value))) = later
             && !says_the_same(value, later_value)
         {
-            found.push(FatedLine::Twice {
+            found.push(LineProblem::Twice {
                 line: line.line,
                 setting: setting.clone(),
                 value: value.clone(),
@@ -183,7 +183,7 @@ fn twice(subject: &Subject) -> Vec<FatedLine> {
     found
 }
 
-fn not_taken(subject: &Subject) -> Vec<FatedLine> {
+fn not_taken(subject: &Subject) -> Vec<LineProblem> {
     // Without recorded settings, it is not known which settings the server has.
     if subject.settings.is_empty() {
         return Vec::new();
@@ -191,15 +191,15 @@ fn not_taken(subject: &Subject) -> Vec<FatedLine> {
     let lines = subject.configured.iter().filter(|line| line.is_read && line.is_loose);
     lines
         .filter(|line| line.setting(&subject.settings).is_none())
-        .map(|line| FatedLine::NotTaken { line: line.line, setting: line.name.clone() })
+        .map(|line| LineProblem::NotTaken { line: line.line, setting: line.name.clone() })
         .collect()
 }
 
-fn changed(subject: &Subject) -> Vec<FatedLine> {
+fn changed(subject: &Subject) -> Vec<LineProblem> {
     let changed = |(setting, (configured, line)): (String, (String, &ConfiguredLine))| {
         // The server's own value is compared, and not the one that a connection has set.
         let is = subject.settings.get(&setting)?;
-        is_changed(subject.family, &setting, &configured, is).then(|| FatedLine::Changed {
+        is_changed(subject.family, &setting, &configured, is).then(|| LineProblem::Changed {
             line: line.line,
             effective: size_or_words(is),
             setting,
@@ -259,15 +259,15 @@ mod tests {
         let build = Build { product: "MySQL".to_owned(), version: "8.0.31".to_owned(), ..Build::default() };
         let variant = crate::parity::testing::variant("a", "[mysqld]\ninnodb_buffer_pool_size = 1G\n");
         let subject = predicted(&variant, Some(&build), &Planned::default());
-        assert_eq!((subject.knowledge.clone(), subject.settings.len()), (Knowledge::Unknown, 1));
+        assert_eq!((subject.settings_source.clone(), subject.settings.len()), (SettingsSource::Unknown, 1));
         assert_eq!(crate::parity::buffer_pool_bytes(&subject), Some((1 << 30, true)));
         let pool = crate::parity::classes().iter().find(|class| class.id == "buffer-pool").unwrap();
         assert_eq!(pool.of(&subject), None, "it is not compared");
     }
 
-    fn all(product: &str, version: &str, config: &str) -> Vec<FatedLine> {
+    fn all(product: &str, version: &str, config: &str) -> Vec<LineProblem> {
         let subject = configured("a", product, version, config);
-        FATES.iter().flat_map(|(_, fate)| fate(&subject)).collect()
+        LINE_CHECKS.iter().flat_map(|(_, check)| check(&subject)).collect()
     }
 
     #[test]
@@ -277,20 +277,20 @@ mod tests {
                       [mariadb]\nlog_bin = x\n";
         let text = str::to_owned;
         let expected = [
-            FatedLine::Unread {
+            LineProblem::Unread {
                 line: 2,
                 setting: text("innodb_flush_log_at_trx_commit"),
                 group: text("mysql"),
             },
-            FatedLine::Twice {
+            LineProblem::Twice {
                 line: 6,
                 setting: text("sync_binlog"),
                 value: text("1"),
                 later_line: 9,
                 later_value: text("0"),
             },
-            FatedLine::NotTaken { line: 7, setting: text("innodb_foo") },
-            FatedLine::Changed {
+            LineProblem::NotTaken { line: 7, setting: text("innodb_foo") },
+            LineProblem::Changed {
                 line: 8,
                 setting: text("innodb_buffer_pool_size"),
                 configured: text("200M"),

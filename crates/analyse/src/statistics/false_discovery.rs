@@ -15,11 +15,11 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*b].total_cmp(&p[*a]));
     let mut result = vec![1.0; p.len()];
-    let mut least: f64 = 1.0;
+    let mut lowest: f64 = 1.0;
     for (position, &index) in order.iter().enumerate() {
         let rank = p.len() - position;
-        least = least.min(p[index] * p.len() as f64 / rank as f64);
-        result[index] = least;
+        lowest = lowest.min(p[index] * p.len() as f64 / rank as f64);
+        result[index] = lowest;
     }
     result
 }

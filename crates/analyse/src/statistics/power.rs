@@ -33,7 +33,7 @@ use crate::statistics::student::quantile;
 /// The usual power: four out of five studies detect a difference that exists.
 pub const USUAL_POWER: f64 = 0.8;
 /// Largest number of blocks that is tried, because no plan has more.
-pub const MOST_BLOCKS: u32 = 1_000;
+pub const MAX_BLOCKS: u32 = 1_000;
 
 /// Number of panels in Simpson's rule, which must be even.
 const PANELS: u32 = 400;
@@ -95,10 +95,10 @@ fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
 }
 
 /// The smallest number of blocks that detect a true `difference` (log ratio) with `wanted` power.
-/// `None` when even [`MOST_BLOCKS`] do not, as for every difference that is no larger than the
+/// `None` when even [`MAX_BLOCKS`] do not, as for every difference that is no larger than the
 /// margin.
 pub fn blocks_needed(difference: f64, margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
-    min_blocks(MOST_BLOCKS, |blocks| power(difference, margin, deviation, blocks, level) >= wanted)
+    min_blocks(MAX_BLOCKS, |blocks| power(difference, margin, deviation, blocks, level) >= wanted)
 }
 
 /// The smallest number from 2 to `most` that is `enough`, where all larger numbers are enough too.
@@ -213,9 +213,9 @@ pub fn margin_for_same(deviation: f64, blocks: u32, level: f64, wanted: f64) -> 
 }
 
 /// The smallest number of blocks that show two equal variants to be within `margin` (log ratio)
-/// with `wanted` power; `None` when even [`MOST_BLOCKS`] do not.
+/// with `wanted` power; `None` when even [`MAX_BLOCKS`] do not.
 pub fn blocks_for_same(margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
-    min_blocks(MOST_BLOCKS, |blocks| power_same(0.0, margin, deviation, blocks, level) >= wanted)
+    min_blocks(MAX_BLOCKS, |blocks| power_same(0.0, margin, deviation, blocks, level) >= wanted)
 }
 
 /// Power for the difference and the margin, both in standard errors.

@@ -296,11 +296,7 @@ mod tests {
         // 230 queries, 1 insert and no delete per second, over one connection of each.
         insta::assert_snapshot!(reported(3, LimitedBy::RoundTrip).unwrap(), @"calibration-wrong [block 1 a qr100] connections: 3, could: 100.0, could_connections: 3, rate: 231.0, runs: 1, share: 2.31");
         assert!(reported(1, LimitedBy::Client).is_some());
-        assert_eq!(
-            reported(1, LimitedBy::RoundTrip),
-            None,
-            "three connections client_headroom more than one"
-        );
+        assert_eq!(reported(1, LimitedBy::RoundTrip), None, "three connections can reach more than one");
     }
 
     fn host(late_us: u64, clock_error_us: u64, busy_us: u64) -> StepEvent {

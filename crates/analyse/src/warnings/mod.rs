@@ -130,7 +130,7 @@ fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<Wa
     if run.manifest.plan.blocks < 2 {
         return Some(Warning::new(Code::OneBlock));
     }
-    let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
+    let most = workloads.iter().map(|workload| workload.max_ratio_blocks(base)).max();
     (most == Some(1)).then(|| Warning::new(Code::OneBlockMeasured).with("planned", run.manifest.plan.blocks))
 }
 

@@ -21,7 +21,7 @@ use crate::parity::keeps_answers;
 use crate::servers::servers;
 use crate::statistics::describe::median;
 use crate::window::Hosting;
-use crate::window::counters::{Counters, greatest};
+use crate::window::counters::{Counters, highest};
 
 const PLAINTEXT: &str = "in plaintext";
 
@@ -87,7 +87,7 @@ fn name(connection: &ConnectionClass) -> String {
 pub(crate) fn uncounted_syncs_warning(run: &Run) -> Option<Warning> {
     let is_uncounted = |cell: &CellRecord| {
         let binlog = Binlog::of_cell(cell);
-        let sampled = |counters: &Counters| greatest(counters, "status", "Innodb_data_fsyncs").is_some();
+        let sampled = |counters: &Counters| highest(counters, "status", "Innodb_data_fsyncs").is_some();
         cell.steps.iter().any(|step| sampled(&step.counters) && !binlog.is_counted(&step.counters))
     };
     let variants = run.manifest.variants.iter().map(|variant| variant.name.as_str());
@@ -100,7 +100,7 @@ pub(crate) fn uncounted_syncs_warning(run: &Run) -> Option<Warning> {
 /// Why the server was not quiet when its time to settle was over, from the `details` of a cell's
 /// `work` event. `None` when the server was quiet, and for work that does not wait for a quiet
 /// server.
-pub fn restless(details: &Map<String, Value>) -> Option<Warning> {
+pub fn unsettled_warning(details: &Map<String, Value>) -> Option<Warning> {
     let settling = settling(details).filter(|settling| !settling.quiet)?;
     let last = settling.samples.last();
     let level = |name: &String| RestlessLevel {
@@ -121,7 +121,7 @@ pub(crate) fn settling_warnings(run: &Run) -> Vec<Warning> {
     let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, Warning)>> = BTreeMap::new();
     for cell in &run.cells {
         let works = cell.events.iter().filter_map(|event| match event {
-            CellEvent::Work { details, .. } => restless(details),
+            CellEvent::Work { details, .. } => unsettled_warning(details),
             _ => None,
         });
         let found = by_variant.entry(&cell.id.variant).or_default();
@@ -311,13 +311,13 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_quiet_at_the_cap_is_reported_with_its_remaining_work() {
-        insta::assert_snapshot!(shown(&restless(&details(false)).unwrap()), @r#"restless levels: [{"level":"dirty_bytes","value":120000000,"quiet_at":2600000},{"level":"device_written_bytes","value":9000000,"quiet_at":8000000}], seconds: 300.0"#);
-        assert_eq!((restless(&details(true)), restless(&Map::new())), (None, None));
+        insta::assert_snapshot!(shown(&unsettled_warning(&details(false)).unwrap()), @r#"restless levels: [{"level":"dirty_bytes","value":120000000,"quiet_at":2600000},{"level":"device_written_bytes","value":9000000,"quiet_at":8000000}], seconds: 300.0"#);
+        assert_eq!((unsettled_warning(&details(true)), unsettled_warning(&Map::new())), (None, None));
     }
 
     #[test]
     fn cells_of_a_variant_that_did_not_settle_are_reported_once_with_their_number() {
-        let restless = |block| {
+        let unsettled_warning = |block| {
             let mut cell = cell(block, "a", Vec::new());
             let work = CellEvent::Work {
                 at: String::new(),
@@ -328,7 +328,8 @@ mod tests {
             cell.events.insert(2, work);
             cell
         };
-        let run = run(&["a", "b"], 2, vec![restless(1), restless(2), cell(1, "b", Vec::new())]);
+        let run =
+            run(&["a", "b"], 2, vec![unsettled_warning(1), unsettled_warning(2), cell(1, "b", Vec::new())]);
         let reported: Vec<String> = settling_warnings(&run).iter().map(shown).collect();
         assert_eq!(reported.len(), 1);
         let beginning = "unsettled [block 1 a insert-benchmark] times: 2, why: (restless levels: ";

@@ -88,7 +88,7 @@ impl SharedCause<'_> {
 pub(crate) fn short_step_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short: Vec<_> = runs.filter_map(|found| Some((found.run.too_few?, found))).collect();
-    let share = |few: &TooFewOperations| few.operations / few.least;
+    let share = |few: &TooFewOperations| few.operations / few.needed;
     let worst = short.iter().min_by(|one, other| share(&one.0).total_cmp(&share(&other.0)));
     worst.map(|worst| short_step_warning(worst, short.len())).into_iter().collect()
 }
@@ -98,7 +98,7 @@ fn short_step_warning((few, found): &(TooFewOperations, RunOfStep<'_>), runs: us
         .at(found.place())
         .with("runs", runs)
         .with("operations", few.operations)
-        .with("least", few.least)
+        .with("needed", few.needed)
         .with("seconds", few.enough_seconds)
 }
 
@@ -223,7 +223,7 @@ mod tests {
         };
         assert_eq!(reported(vec![step("scan.c2", 5_000_000, 2)]), Vec::<String>::new());
         let texts = reported(vec![step("scan.c2", 50_000_000, 2), step("scan.c1", 90_000_000, 1)]);
-        insta::assert_snapshot!(texts.join("\n"), @"short-steps [block 1 a scan.c1] least: 20.0, operations: 0.6666666666666666, runs: 2, seconds: 1800.0");
+        insta::assert_snapshot!(texts.join("\n"), @"short-steps [block 1 a scan.c1] needed: 20.0, operations: 0.6666666666666666, runs: 2, seconds: 1800.0");
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(crate) fn at_end(counters: &Counters, source: &str, key: &str, window: Span)
 }
 
 /// The highest value that `key` had in any sample of the step.
-pub(crate) fn greatest(counters: &Counters, source: &str, key: &str) -> Option<i64> {
+pub(crate) fn highest(counters: &Counters, source: &str, key: &str) -> Option<i64> {
     counters.get(source)?.values(key).map(|(_, value)| value).max()
 }
 
@@ -256,8 +256,8 @@ mod tests {
         let sizes =
             series("server", &["rss_bytes"], &[(0, vec![10]), (1_000_000, vec![30]), (2_000_000, vec![20])]);
         assert_eq!(at_end(&sizes, "server", "rss_bytes", Span::new(0, 1_900_000)), Some(20));
-        assert_eq!(greatest(&sizes, "server", "rss_bytes"), Some(30));
-        assert_eq!(greatest(&sizes, "server", "vsz_bytes"), None);
+        assert_eq!(highest(&sizes, "server", "rss_bytes"), Some(30));
+        assert_eq!(highest(&sizes, "server", "vsz_bytes"), None);
     }
 
     #[test]

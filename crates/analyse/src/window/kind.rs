@@ -67,7 +67,7 @@ impl<'a> KindSummary<'a> {
 
     /// Operations that failed or were dropped in the window. For a step without a common window the
     /// tally covers the whole step, so that the report can show why it failed.
-    pub(crate) fn wrong(&self) -> Tally {
+    pub(crate) fn failed_or_dropped(&self) -> Tally {
         if self.window.seconds() > 0.0 { self.answered } else { self.intervals.sum(Span::ALWAYS) }
     }
 

@@ -12,10 +12,10 @@ use dbdyno_model::CpuList;
 /// known times.
 ///
 /// The server takes any user, password and database. It looks at the first words of a statement
-/// only: what asks for rows gets the programmed ones, and everything else succeeds. Each statement takes the
-/// CPU time of --burn plus a delay drawn from --delay, so that what a client reports can be
-/// compared with what is true. Without them the server answers as fast as it can, and shows what a
-/// client can reach.
+/// only: a statement that returns rows gets the programmed ones, and everything else succeeds. Each
+/// statement takes the CPU time of --burn plus a delay drawn from --delay, so that what a client
+/// reports can be compared with what is true. Without them the server answers as fast as it can,
+/// and shows what a client can reach.
 ///
 /// It prints one line when it listens, and on Ctrl-C or SIGTERM what it did, as JSON: requests by
 /// kind, and the programmed and the actual time of the statements.
@@ -56,8 +56,7 @@ pub(crate) struct KnownAnswerArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) burn: Duration,
     /// Program executions of prepared statements only. Text is answered at once and without faults,
-    /// so that what a client asks besides its load (settings, status, tables) costs nothing of what
-    /// is programmed.
+    /// so that a client's other queries (settings, status, tables) take no programmed time.
     #[arg(long)]
     pub(crate) prepared_only: bool,
     /// Times in which nothing is served: "200ms every 10s", "200ms every 10s at 3s" (the first),
@@ -88,7 +87,7 @@ pub(crate) struct KnownAnswerArgs {
     /// CPUs to run on: "0-1", "0,2". All that this process may use when left out.
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus: Option<CpuList>,
-    /// Threads, instead of one for each CPU. Connections go round them.
+    /// Threads, instead of one for each CPU. Connections are assigned to them in turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
     /// Seed of the random delays. The same seed gives each connection the same delays.

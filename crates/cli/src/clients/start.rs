@@ -15,7 +15,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dbdyno_db::server::{Certificates, calling};
+use dbdyno_db::server::{Certificates, clean_command};
 use dbdyno_model::{ClientNames, Clients, On};
 
 use crate::clients::link::Credentials;
@@ -108,7 +108,7 @@ impl Process {
     ) -> Result<Self, String> {
         let errors = log_file(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let program = words.first().map_or("", String::as_str);
-        let mut command = calling(program);
+        let mut command = clean_command(program);
         command.args(words.iter().skip(1)).envs(variables.iter().cloned());
         // The program gets a process group of its own. Ctrl-C must reach only dbdyno, which ends
         // its programs.

@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn stalled_and_missed_fail_as_slower_and_paced_fails_only_as_undecided() {
+    fn stalled_and_missed_fail_as_slower_and_on_schedule_only_as_undecided() {
         let codes = |verdict| {
             let compared = comparison(vec![step(Some(verdict), false)]);
             [FailOn::Slower, FailOn::Undecided, FailOn::Never].map(|fail_on| code(&compared, fail_on))
         };
         assert_eq!(codes(Verdict::Stalled), [SLOWER, SLOWER, 0]);
         assert_eq!(codes(Verdict::Missed), [SLOWER, SLOWER, 0]);
-        assert_eq!(codes(Verdict::Paced), [0, SLOWER, 0]);
+        assert_eq!(codes(Verdict::OnSchedule), [0, SLOWER, 0]);
         assert_eq!(codes(Verdict::Same), [0, 0, 0]);
         let mut without_a_ratio = step(Some(Verdict::Stalled), false);
         without_a_ratio.to_base.ratio = None;

@@ -63,7 +63,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     blocks.extend(sizes(&plan, args)?);
     blocks.extend(power.iter().flat_map(power::blocks));
     terminal::out_blocks(&blocks)?;
-    for name in dbdyno_plan::variants_without_figures(&plan) {
+    for name in dbdyno_plan::published_variants_not_in_plan(&plan) {
         terminal::note(&format!("note: published figures of {name} have no variant in this plan"));
     }
     let settings = parity.map(|parity| parity_terminal(&parity, &terminal::options())).unwrap_or_default();
@@ -201,7 +201,7 @@ fn disk(estimate: &Estimate) -> String {
     let Some(there) = estimate.address_disk_bytes.map(time::bytes) else { return here };
     match estimate.peak_disk_bytes {
         0 => format!(
-            "about {there} at most, where the server by address keeps its data; none here but the records"
+            "about {there} at most, where the server by address keeps its data; only the records are on this machine"
         ),
         _ => format!("{here} here; about {there} where the server by address keeps its data"),
     }

@@ -269,7 +269,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
         terminal::warning(&warning);
     }
     host::check(&plan, &args.out, 0)?;
-    crate::files::name_stale(&args.out, plan.host.data_dir.as_deref());
+    crate::files::report_stale(&args.out, plan.host.data_dir.as_deref());
     let variants = prepare(&plan, runtime)?;
     terminal::note(&format!("the plan takes {}", forecast::in_all(&forecast::of(&plan))));
     let advisory_locks = take_locks(args, &plan, &variants, runtime)?;

@@ -34,14 +34,14 @@ impl Conductor<'_> {
 }
 
 /// Looks at a run once all its blocks are over, and returns the cells of further blocks. There are
-/// as many blocks as the time allows, but at most `most`. The result is `None` without a budget,
+/// as many blocks as the time allows, but at most `max`. The result is `None` without a budget,
 /// without time left, or when everything is decided. Every look is recorded.
 pub(crate) fn further_blocks(
     plan: &Plan,
     writer: &mut RunWriter,
     progress: &mut Progress,
     elapsed: Duration,
-    most: usize,
+    max: usize,
 ) -> Result<Option<(Vec<CellId>, Partial)>, ExitError> {
     let Some(budget) = plan.budget else { return Ok(None) };
     let mut run = Run::open(writer.dir())?;
@@ -67,7 +67,7 @@ pub(crate) fn further_blocks(
         next = NextBlock::default();
     } else {
         let fit = (left.as_secs_f64() / per_block.as_secs_f64().max(1e-3)) as usize;
-        for block in (blocks + 1..).take(most.min(fit)).skip(1) {
+        for block in (blocks + 1..).take(max.min(fit)).skip(1) {
             next.cells.extend(next_block(plan, &open, block).cells);
         }
     }
@@ -135,8 +135,8 @@ fn look_line(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration)
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
     let steps: usize = next.steps.values().map(Vec::len).sum();
     let steps = if steps == 0 { String::new() } else { format!(", {} each", numbered(steps, "step")) };
-    let shows = next.shows.map_or_else(String::new, |(least, most)| {
-        format!(", which can show {:.1} to {:.1} %", 100.0 * least, 100.0 * most)
+    let shows = next.shows.map_or_else(String::new, |(min, max)| {
+        format!(", which can show {:.1} to {:.1} %", 100.0 * min, 100.0 * max)
     });
     format!("{found}; {more} of {names}{steps} ({left}{shows})")
 }
@@ -248,8 +248,8 @@ pub(super) fn shows(
         let blocks = fixed_blocks((ratio.blocks.len() as u32).saturating_add(further));
         all.extend(forecast(paired.deviation, blocks, 1, 2.0 * step.margin, step.margin).detects);
     }
-    let least = all.iter().copied().reduce(f64::min)?;
-    Some((least, all.iter().copied().reduce(f64::max)?))
+    let min = all.iter().copied().reduce(f64::min)?;
+    Some((min, all.iter().copied().reduce(f64::max)?))
 }
 
 impl NextBlock {

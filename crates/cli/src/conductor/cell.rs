@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::conductor::database::Database;
 use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
-use crate::conductor::step::{Ran, StepTask};
+use crate::conductor::step::{StepResult, StepTask};
 use crate::conductor::{CellEnding, Conductor, OpenCell, RunTally, Stop, ending};
 use crate::exit::ExitError;
 use crate::load::{self, time_seed};
@@ -48,10 +48,10 @@ impl Conductor<'_> {
         let snapshot = self.snapshot(cell.id);
         let ended = match self.start(cell, snapshot.as_ref()) {
             Ok(mut database) => {
-                let walked = self
+                let ending_after_last_step = self
                     .described(cell, &database)
                     .and_then(|described| self.steps(cell, &mut database, described, snapshot.as_ref()));
-                let ended = ending(walked.map(|()| cell.walked()))?;
+                let ended = ending(ending_after_last_step.map(|()| cell.ending_after_last_step()))?;
                 let ended = self.explained(ended, &mut cell.writer, &database)?;
                 self.give_back(cell, next, database)?;
                 ended
@@ -81,8 +81,8 @@ impl Conductor<'_> {
     fn lock(&mut self, cell: &mut OpenCell<'_>) -> Result<(), Stop> {
         let locked = self.runtime.block_on(self.advisory_locks.renew(&cell.id.variant));
         self.warn(&mut cell.writer, locked.map_err(Stop::failed)?)?;
-        let company = self.runtime.block_on(self.advisory_locks.company(&cell.id.variant));
-        self.warn(&mut cell.writer, company)?;
+        let other_statements = self.runtime.block_on(self.advisory_locks.other_statements(&cell.id.variant));
+        self.warn(&mut cell.writer, other_statements)?;
         let others = self.advisory_locks.others.new_ones();
         Ok(self.warn(&mut cell.writer, others)?)
     }
@@ -265,7 +265,7 @@ pub(super) struct CellSteps<'a> {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Loaded {
     #[serde(rename = "workload")]
-    knowledge: Value,
+    saved_state: Value,
     /// The content checks after the load that failed, in words.
     faults: Vec<String>,
 }
@@ -278,7 +278,7 @@ impl<'a> CellSteps<'a> {
     ) -> Self {
         let names = workload.steps();
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(MIN_WIDTH);
-        let initial_state = workload.knowledge();
+        let initial_state = workload.saved_state();
         Self {
             id: cell.id,
             writer: &mut cell.writer,
@@ -295,10 +295,10 @@ impl<'a> CellSteps<'a> {
     }
 
     fn restore_state(&mut self, snapshot: &Snapshot) -> Result<(), Stop> {
-        let Loaded { knowledge, faults } =
-            Loaded::deserialize(&snapshot.info.knowledge).map_err(Stop::failed)?;
+        let Loaded { saved_state, faults } =
+            Loaded::deserialize(&snapshot.info.saved_state).map_err(Stop::failed)?;
         self.misloaded = faults;
-        self.workload.restore_state(&knowledge).map_err(Stop::failed)
+        self.workload.restore_state(&saved_state).map_err(Stop::failed)
     }
 }
 
@@ -356,9 +356,9 @@ impl Conductor<'_> {
         let Some(reset) = reset_before(mode, step) else { return Ok(session) };
         let place = format!("before step {}", steps.names[index]);
         let here = |stop: Stop| stop.at(&place);
-        let loaded = Loaded { knowledge: steps.workload.knowledge(), faults: steps.misloaded.clone() };
+        let loaded = Loaded { saved_state: steps.workload.saved_state(), faults: steps.misloaded.clone() };
         // A repeated load would warm the caches, so they are emptied after the load and not now.
-        let now = Reset { is_cold: reset.is_cold && reset.data != DataChange::Anew, ..reset };
+        let now = Reset { is_cold: reset.is_cold && reset.data != DataChange::Reload, ..reset };
         let restarted =
             self.reset_before(steps.id, steps.writer, steps.database, session, now, json!(loaded));
         let mut session = restarted.map_err(here)?;
@@ -367,7 +367,7 @@ impl Conductor<'_> {
         {
             steps.restore_state(&snapshot).map_err(here)?;
         }
-        if reset.data == DataChange::Anew {
+        if reset.data == DataChange::Reload {
             steps.misloaded.clear();
             steps.workload.restore_state(&steps.initial_state).map_err(|error| here(Stop::failed(error)))?;
             for load in 0..loads {
@@ -401,7 +401,7 @@ impl Conductor<'_> {
         let misloaded = &steps.misloaded[..];
         let step =
             StepTask { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
-        let Ran { ending: (outcome, message), mismatches } =
+        let StepResult { ending: (outcome, message), mismatches } =
             step.run(steps.writer, steps.workload, session)?;
         if index < steps.workload.load_steps() {
             steps.misloaded.extend(mismatches);
@@ -450,7 +450,7 @@ impl Conductor<'_> {
 
 /// Servers that stay up from block to block, by variant.
 #[derive(Default)]
-pub(super) struct Up(BTreeMap<String, StartedServer>);
+pub(super) struct RunningServers(BTreeMap<String, StartedServer>);
 
 /// A server that stays up, with its workload loaded.
 struct StartedServer {
@@ -467,7 +467,7 @@ impl Conductor<'_> {
     pub(super) fn round(
         &mut self,
         cells: &[CellId],
-        up: &mut Up,
+        up: &mut RunningServers,
         tally: &mut RunTally,
     ) -> Result<(), ExitError> {
         let Some(block) = cells.first().map(|cell| cell.block) else { return Ok(()) };
@@ -495,14 +495,14 @@ impl Conductor<'_> {
             }
         }
         for mut cell in open {
-            let ended = cell.ended.take().unwrap_or_else(|| cell.walked());
+            let ended = cell.ended.take().unwrap_or_else(|| cell.ending_after_last_step());
             self.ended(cell, ended, tally)?;
         }
         Ok(())
     }
 
     /// Starts and loads the servers that are not up yet, one after the other.
-    fn bring_up(&mut self, open: &mut [OpenCell<'_>], up: &mut Up) -> Result<(), ExitError> {
+    fn bring_up(&mut self, open: &mut [OpenCell<'_>], up: &mut RunningServers) -> Result<(), ExitError> {
         for cell in open.iter_mut() {
             if self.cancelled() {
                 break;
@@ -546,7 +546,7 @@ impl Conductor<'_> {
 
     /// Returns the block's measured steps. It asks the first server that is up, because all servers
     /// have the same steps.
-    fn measured_steps(&self, open: &mut [OpenCell<'_>], up: &mut Up) -> Vec<usize> {
+    fn measured_steps(&self, open: &mut [OpenCell<'_>], up: &mut RunningServers) -> Vec<usize> {
         let Some(cell) = open.iter_mut().find(|cell| up.0.contains_key(&cell.id.variant)) else {
             return Vec::new();
         };
@@ -591,7 +591,7 @@ impl Conductor<'_> {
         self.warn_of_run(odd)
     }
 
-    pub(super) fn all_down(&mut self, up: Up) -> Result<(), ExitError> {
+    pub(super) fn all_down(&mut self, up: RunningServers) -> Result<(), ExitError> {
         for server in up.0.into_values() {
             self.progress.busy("stopping");
             self.runtime.block_on(server.session.close());
@@ -608,9 +608,9 @@ mod tests {
 
     #[test]
     fn a_snapshot_remembers_the_checks_of_its_load_that_failed() {
-        let knowledge = json!({ "rows": "2000" });
+        let saved_state = json!({ "rows": "2000" });
         for faults in [vec!["table sbtest1: rows is 1999, must be 2000".to_owned()], Vec::new()] {
-            let loaded = Loaded { knowledge: knowledge.clone(), faults };
+            let loaded = Loaded { saved_state: saved_state.clone(), faults };
             assert_eq!(Loaded::deserialize(json!(loaded)).unwrap(), loaded);
         }
     }

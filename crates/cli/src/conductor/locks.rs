@@ -62,8 +62,12 @@ impl AdvisoryLocks {
                         advisory_lock: *advisory_lock,
                     });
                 }
-                LockAttempt::By(owner) => {
-                    match advisory_locks.kept.iter_mut().find(|kept| kept.advisory_lock.owner().is(&owner)) {
+                LockAttempt::OwnedBy(owner) => {
+                    match advisory_locks
+                        .kept
+                        .iter_mut()
+                        .find(|kept| kept.advisory_lock.owner().is_same_connection(&owner))
+                    {
                         Some(kept) => kept.variants.push(name.clone()),
                         None => {
                             let advice = "wait until that has ended, or name another database; if there is none any more, end that connection";
@@ -89,7 +93,9 @@ impl AdvisoryLocks {
     /// another variant of this run has it.
     async fn request_lock(&self, database_server: &DatabaseServer) -> Result<LockAttempt, DbError> {
         match database_server.take_advisory_lock(Duration::ZERO).await? {
-            LockAttempt::By(owner) if !self.kept.iter().any(|kept| kept.advisory_lock.owner().is(&owner)) => {
+            LockAttempt::OwnedBy(owner)
+                if !self.kept.iter().any(|kept| kept.advisory_lock.owner().is_same_connection(&owner)) =>
+            {
                 database_server.take_advisory_lock(PATIENCE).await
             }
             attempt => Ok(attempt),
@@ -114,8 +120,10 @@ impl AdvisoryLocks {
             }
             // The server has not yet noticed that our own connection is gone, so no other run can
             // have had the lock.
-            Ok(LockAttempt::By(owner)) if owner.is(kept.advisory_lock.owner()) => Ok(None),
-            Ok(LockAttempt::By(owner)) => Err(format!(
+            Ok(LockAttempt::OwnedBy(owner)) if owner.is_same_connection(kept.advisory_lock.owner()) => {
+                Ok(None)
+            }
+            Ok(LockAttempt::OwnedBy(owner)) => Err(format!(
                 "{}; the connection that held the lock on it was lost",
                 in_use(&kept.database_server, &owner.to_string())
             )),
@@ -126,9 +134,9 @@ impl AdvisoryLocks {
 
     /// Returns a warning where other statements run in the variant's database. A killed run, for
     /// example, may have left statements there.
-    pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
+    pub(crate) async fn other_statements(&mut self, variant: &str) -> Option<String> {
         let kept = self.of_variant(variant)?;
-        let others = kept.advisory_lock.others_at_work().await;
+        let others = kept.advisory_lock.other_running_statements().await;
         (!others.is_empty()).then(|| {
             format!(
                 "other statements were running in {} when the cell began, and its figures include \

@@ -31,10 +31,10 @@ use crate::clients::ClientHosts;
 use crate::exit::{BoxedError, ExitError, INTERRUPTED};
 use crate::plan::parity;
 use crate::plan::prepare::PreparedVariant;
-use crate::progress::{FIRST_WORD, Progress};
+use crate::progress::{FIRST_REPORT, Progress};
 use crate::time;
 pub(crate) use budget::{Partial, RunClock, further_blocks, partial};
-use cell::{Up, server_info};
+use cell::{RunningServers, server_info};
 use database::{Database, Stopping};
 pub(crate) use database::{data_root, kept_option_file, refuse_links, remove_data_of, remove_data_root};
 pub(crate) use locks::{AdvisoryLocks, elsewhere, is_ended_process, sweep_run_files};
@@ -83,7 +83,7 @@ pub(crate) struct OpenCell<'a> {
 
 impl OpenCell<'_> {
     /// Returns the ending of a cell that has run to its last step.
-    fn walked(&self) -> CellEnding {
+    fn ending_after_last_step(&self) -> CellEnding {
         match &self.refused[..] {
             [] => (Outcome::Completed, None),
             [why] => (Outcome::Failed, Some(format!("{why}; the other steps ran"))),
@@ -101,7 +101,7 @@ impl Conductor<'_> {
     /// when the record cannot be written, because figures that cannot be kept need not be measured.
     pub(crate) fn run(&mut self, cells: &[CellId], before: RunTally) -> Result<RunTally, ExitError> {
         let mut tally = before;
-        let mut up = Up::default();
+        let mut up = RunningServers::default();
         let cancel = Arc::clone(&self.cancel);
         dbdyno_loadgen::watch_here(move || cancel.load(Ordering::Relaxed));
         let alternates = self.plan.design == Design::Alternate;
@@ -372,13 +372,13 @@ async fn rest_until_over(progress: &Progress, began: Instant, length: Duration) 
 /// Reports how long `what` has taken, until the future is dropped.
 async fn tell_of_waiting(progress: &Progress, what: &str) -> std::convert::Infallible {
     let began = Instant::now();
-    let mut next_word = FIRST_WORD;
+    let mut next_report = FIRST_REPORT;
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let waited = began.elapsed();
         progress.busy(&format!("{what}  {}", time::clock(waited)));
-        if waited >= next_word {
-            next_word *= 2;
+        if waited >= next_report {
+            next_report *= 2;
             progress.line(&format!("{what}: the server has not answered for {}", time::about(waited)));
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct Reset {
 pub(crate) enum DataChange {
     AsItIs,
     /// The data directory is made again, and the load then runs again.
-    Anew,
+    Reload,
     /// The data become the snapshot. A copy of the snapshot then takes their place.
     TakeAndRestore,
     /// A copy of the snapshot takes the place of the data.
@@ -55,7 +55,7 @@ pub(crate) fn reset_before(mode: DataMode, step: StepStart) -> Option<Reset> {
     let change = match mode {
         DataMode::Preserve => None,
         DataMode::Restart => step.begins_group.then_some(DataChange::AsItIs),
-        DataMode::Reset => is_later_group.then_some(DataChange::Anew),
+        DataMode::Reset => is_later_group.then_some(DataChange::Reload),
         DataMode::Restore | DataMode::RestoreEachStep if step.is_first => {
             (!step.began_on_copy).then_some(DataChange::TakeAndRestore)
         }
@@ -139,7 +139,7 @@ impl Conductor<'_> {
         }
         self.change(id, reset, loaded, works).map_err(Stop::failed)?;
         let data = match reset.data {
-            DataChange::Anew => Data::Fresh,
+            DataChange::Reload => Data::Fresh,
             _ if reset.is_cold => Data::Cold,
             _ => Data::AsItIs,
         };
@@ -168,7 +168,7 @@ impl Conductor<'_> {
         let (data_dir, folder) = (self.data_dir(id), snapshot_dir(&self.data_root, id));
         let began = Instant::now();
         let snapshot = match reset.data {
-            DataChange::AsItIs | DataChange::Anew => None,
+            DataChange::AsItIs | DataChange::Reload => None,
             DataChange::Restore => {
                 Some(Snapshot::open(&folder).ok_or("the snapshot of the loaded data is gone")?)
             }

@@ -27,7 +27,7 @@ use crate::conductor::database::Database;
 use crate::conductor::{CellEnding, Conductor};
 use crate::exit::ExitError;
 use crate::load::{self, LoadClient};
-use crate::progress::{FIRST_WORD, StallWatch, Watcher};
+use crate::progress::{FIRST_REPORT, StallWatch, Watcher};
 use crate::time::{self, about};
 
 pub(crate) struct StepTask<'a, 'b> {
@@ -44,7 +44,7 @@ pub(crate) struct StepTask<'a, 'b> {
     pub(crate) misloaded: &'a [String],
 }
 
-pub(crate) struct Ran {
+pub(crate) struct StepResult {
     pub(crate) ending: CellEnding,
     pub(crate) mismatches: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl StepTask<'_, '_> {
         cell: &CellWriter,
         workload: &mut dyn AnyWorkload,
         session: &mut AnySession,
-    ) -> Result<Ran, ExitError> {
+    ) -> Result<StepResult, ExitError> {
         let spec = workload.spec(self.index);
         let mut writer = if self.is_repeated { cell.repeated(self.name)? } else { cell.step(self.name)? };
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
@@ -96,7 +96,7 @@ impl StepTask<'_, '_> {
             })?;
         let (barrier, silence) = (watcher.barrier, watcher.stall_watch.lasts);
         self.end_sampling(sampler, &mut writer)?;
-        if end.outcome != Outcome::Completed && silence >= FIRST_WORD {
+        if end.outcome != Outcome::Completed && silence >= FIRST_REPORT {
             let text =
                 format!("the server had not answered for {} when step {} ended", about(silence), self.name);
             writer.event(&StepEvent::Warning { text })?;
@@ -113,7 +113,7 @@ impl StepTask<'_, '_> {
         }
         if let Err(error) = self.reconnect(session, &end) {
             let ending = (Outcome::Failed, Some(error.to_string()));
-            return self.end(writer, &end, Ran { ending, mismatches: Vec::new() });
+            return self.end(writer, &end, StepResult { ending, mismatches: Vec::new() });
         }
         // This reading comes before the verification, because reads make the server finish some of
         // the work.
@@ -145,7 +145,7 @@ impl StepTask<'_, '_> {
     }
 
     /// Writes the last event of a step, and reports the step.
-    fn end(&self, mut writer: StepWriter, end: &StepEnd, ran: Ran) -> Result<Ran, ExitError> {
+    fn end(&self, mut writer: StepWriter, end: &StepEnd, ran: StepResult) -> Result<StepResult, ExitError> {
         let (outcome, message) = ran.ending.clone();
         let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message };
         writer.event(&event)?;
@@ -198,10 +198,10 @@ impl StepTask<'_, '_> {
         workload: &mut dyn AnyWorkload,
         session: &mut AnySession,
         end: &StepEnd,
-    ) -> Result<Ran, ExitError> {
+    ) -> Result<StepResult, ExitError> {
         let mut mismatches = Vec::new();
         if end.outcome != Outcome::Completed {
-            return Ok(Ran { ending: (end.outcome, end.message.clone()), mismatches });
+            return Ok(StepResult { ending: (end.outcome, end.message.clone()), mismatches });
         }
         for what in self.misloaded {
             let reason = format!("the tables were not loaded as they must be: {what}");
@@ -213,7 +213,7 @@ impl StepTask<'_, '_> {
             .answered(&format!("{}  checking", self.name), workload.verify(self.index, end, session));
         let Some(checks) = checks else {
             let message = "interrupted by the user before the tables were checked".to_owned();
-            return Ok(Ran { ending: (Outcome::Interrupted, Some(message)), mismatches });
+            return Ok(StepResult { ending: (Outcome::Interrupted, Some(message)), mismatches });
         };
         let ending = match checks {
             Ok(checks) => {
@@ -244,7 +244,7 @@ impl StepTask<'_, '_> {
             }
             Err(error) => (Outcome::Failed, Some(error.to_string())),
         };
-        Ok(Ran { ending, mismatches })
+        Ok(StepResult { ending, mismatches })
     }
 
     /// Queries the server's plans for the step's statements. It does so after the step is measured,

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use dbdyno_analyse::{Findings, StepRun, Validity};
-use dbdyno_db::server::{RuntimeDir, calling};
+use dbdyno_db::server::{RuntimeDir, clean_command};
 use dbdyno_model::CpuList;
 use dbdyno_plan::{Plan, grouped};
 use dbdyno_products::FamilyFacts;
@@ -205,7 +205,7 @@ impl KnownAnswerServer {
         };
         // With `--pdeathsig` the kernel ends the server when the thread that starts it ends, even
         // where `kill -9` ends dbdyno.
-        let mut command = calling("setpriv");
+        let mut command = clean_command("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(this_program()?);
         command.args(["known-answer", "--protocol", protocol, "--socket"]).arg(socket);
         if let Some(cpus) = cpus {

@@ -50,8 +50,7 @@ pub(crate) fn measure_timers() -> (Duration, Duration) {
 pub(crate) fn timers((median, worst): (Duration, Duration)) -> Finding {
     let found =
         format!("a sleep of 1 ms is late by {} µs, {} µs at worst", median.as_micros(), worst.as_micros());
-    let advice =
-        "paced loads will be late; end other programs, or look for power saving (idle states) of the CPU";
+    let advice = "scheduled operations will be late; end other programs, or look for power saving (idle states) of the CPU";
     note_if(median > LATE, found, advice)
 }
 

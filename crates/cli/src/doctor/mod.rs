@@ -127,7 +127,7 @@ pub(crate) fn facts(found: &[Finding], data_dir: &Path) -> (Vec<(String, String)
 fn machine_findings(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
     let usable = host::usable_cpus().ok();
     let cpus = usable.as_ref().map_or(0, |usable| usable.0.len());
-    let can_pin = usable.is_some_and(|usable| host::keep_to(&usable).is_ok());
+    let can_pin = usable.is_some_and(|usable| host::pin_thread(&usable).is_ok());
     let known = dbdyno_sample::host_info(data_dir, None, None);
     let device = dbdyno_sample::device_of(data_dir);
     vec![

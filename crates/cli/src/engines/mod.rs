@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_db::server::{Bounds, output};
+use dbdyno_db::server::{ProgramLimits, output};
 use dbdyno_model::On;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -126,8 +126,11 @@ pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, ExitError> {
 
 /// Returns what a program of an engine prints. The error is its message.
 fn printed(command: &mut Command) -> Result<String, String> {
-    let bounds =
-        Bounds { limit: Some(OUTPUT_TIMEOUT), kept_bytes: OUTPUT_BYTES, cancel: &AtomicBool::new(false) };
+    let bounds = ProgramLimits {
+        limit: Some(OUTPUT_TIMEOUT),
+        kept_bytes: OUTPUT_BYTES,
+        cancel: &AtomicBool::new(false),
+    };
     let output = output(command, &bounds).map_err(|error| error.to_string())?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),

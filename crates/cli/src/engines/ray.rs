@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Child;
 
-use dbdyno_db::server::{calling, start_detached};
+use dbdyno_db::server::{clean_command, start_detached};
 
 use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
 use crate::exit::ExitError;
@@ -41,7 +41,7 @@ impl Ray {
     pub(super) fn find(address: Option<&str>) -> Result<Self, ExitError> {
         let address = address.unwrap_or("auto").to_owned();
         let words = command_line(&address, ["nodes".to_owned()]);
-        let listed = printed(calling(&words[0]).args(&words[1..]).envs(program_variables())).map_err(|said| {
+        let listed = printed(clean_command(&words[0]).args(&words[1..]).envs(program_variables())).map_err(|said| {
             let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
             let advice = "check that python3 has the cluster's version of Ray (pip install \"ray[client]\"), that the cluster is up, and that its token is set";
             ExitError::machine(format!("cannot ask Ray for its nodes: {why}; {advice}"))

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Child;
 
-use dbdyno_db::server::{calling, start_detached};
+use dbdyno_db::server::{clean_command, start_detached};
 
 use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
 use crate::exit::ExitError;
@@ -29,7 +29,7 @@ struct SlurmNode {
 impl Slurm {
     /// Finds the nodes that are idle now, in `partition` or in the default one.
     pub(super) fn find(partition: Option<&str>) -> Result<Self, ExitError> {
-        let mut sinfo = calling("sinfo");
+        let mut sinfo = clean_command("sinfo");
         sinfo.envs(variables()).args(["--noheader", "--Node", "--responding", "--states=idle"]);
         sinfo.arg("--format=%N %c %P").args(partition.map(|name| format!("--partition={name}")));
         let listed = printed(&mut sinfo).map_err(|why| {

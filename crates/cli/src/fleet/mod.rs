@@ -131,9 +131,9 @@ impl Fleet<'_> {
         let shipment = self.shipment(&mut machines)?.map(Arc::new);
         self.run_blocks(&mut machines, shipment.as_ref(), cells, tally)?;
         while !self.cancelled() {
-            let most = machines.iter().filter(|machine| !machine.is_refused).count();
+            let max = machines.iter().filter(|machine| !machine.is_refused).count();
             let spent = Duration::from_micros(self.spent_us);
-            let next = further_blocks(self.plan, &mut self.writer, &mut self.progress, spent, most)?;
+            let next = further_blocks(self.plan, &mut self.writer, &mut self.progress, spent, max)?;
             let Some((cells, _)) = next else { break };
             self.run_blocks(&mut machines, shipment.as_ref(), &cells, tally)?;
         }
@@ -253,10 +253,10 @@ impl Fleet<'_> {
 /// lost as many, because it may be broken.
 fn next(machines: &[Machine]) -> Option<usize> {
     let taken = machines.iter().filter(|machine| !machine.is_refused);
-    let least = taken.map(|machine| machine.losses).min()?;
+    let min = taken.map(|machine| machine.losses).min()?;
     let now = Instant::now();
     let is_free = |machine: &Machine| machine.task.is_none() && machine.free_at <= now && !machine.is_refused;
-    machines.iter().position(|machine| machine.losses == least && is_free(machine))
+    machines.iter().position(|machine| machine.losses == min && is_free(machine))
 }
 
 /// The values that make up a machine's class, by name.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use dbdyno_db::server::{calling, servers_dir};
+use dbdyno_db::server::{clean_command, servers_dir};
 use dbdyno_plan::{Plan, each_file};
 use dbdyno_products::VariantKind;
 use dbdyno_record::Run;
@@ -107,7 +107,7 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
     let log = File::options().append(true).create(true).open(folder.join(format!("{name}.log")))?;
     let partial = folder.join(format!("{name}.partial"));
     std::fs::create_dir(&partial)?;
-    let mut tar = calling("tar");
+    let mut tar = clean_command("tar");
     tar.args(["--extract", "--no-same-owner", "--directory"]).arg(&partial);
     let mut tar = tar.stdin(Stdio::piped()).stderr(log).spawn()?;
     if let Some(mut records) = tar.stdin.take() {
@@ -263,7 +263,7 @@ impl Archive {
 
     /// Runs tar so that the same files give the same bytes. Owners and times are left out.
     fn tar(&self) -> Command {
-        let mut tar = calling("tar");
+        let mut tar = clean_command("tar");
         tar.args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
         tar.args(self.options);
         tar.arg("--directory").arg(&self.folder).args(["--files-from=/dev/null", "--"]).args(&self.names);
@@ -307,7 +307,7 @@ mod tests {
         std::fs::create_dir(&kept).unwrap();
         let unpacked = archive.map(|archive| {
             archive.read(|output| {
-                let mut tar = calling("tar");
+                let mut tar = clean_command("tar");
                 let tar = tar.args(["--extract", "--directory"]).arg(&kept).stdin(Stdio::piped());
                 let mut tar = tar.spawn()?;
                 tar.stdin.take().map_or(Ok(0), |mut input| io::copy(output, &mut input))?;
@@ -348,7 +348,7 @@ mod tests {
     fn start(shipment: &Arc<Shipment>, desk: &Path, name: &str) -> (Child, JoinHandle<io::Result<()>>) {
         let words = shipment.words(1, name, None);
         let log = File::create(desk.join(format!("run/fleet/{name}.log"))).unwrap();
-        let mut command = calling(&words[0]);
+        let mut command = clean_command(&words[0]);
         command.args(&words[1..]).env("XDG_CACHE_HOME", desk.join("cache"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().unwrap();

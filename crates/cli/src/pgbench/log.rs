@@ -13,7 +13,7 @@ use crate::terminal;
 
 /// Counts of transactions that were skipped, or that failed or were retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Troubles {
+pub(super) struct FailureCounts {
     pub(super) serialization: u64,
     pub(super) deadlock: u64,
     pub(super) other: u64,
@@ -24,13 +24,13 @@ pub(super) struct Troubles {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ScriptTally {
-    pub(super) all: Troubles,
-    scripts: Vec<Troubles>,
+    pub(super) all: FailureCounts,
+    scripts: Vec<FailureCounts>,
     /// Failures and retries, by script and command.
     commands: Vec<Vec<(u64, u64)>>,
 }
 
-impl Troubles {
+impl FailureCounts {
     pub(super) const fn failed(&self) -> u64 {
         self.serialization + self.deadlock + self.other
     }
@@ -85,7 +85,7 @@ impl ScriptTally {
         *failures += u64::from(!attempt.is_repeated && !attempt.is_fatal);
     }
 
-    pub(super) fn script(&self, script: usize) -> Troubles {
+    pub(super) fn script(&self, script: usize) -> FailureCounts {
         self.scripts.get(script).copied().unwrap_or_default()
     }
 
@@ -503,9 +503,9 @@ mod tests {
         tally.add(&ended(1, Ending::Done, 3));
         tally.add(&ended(0, Ending::Failed(FailureKind::Deadlock), 0));
         tally.skip(&Skipped { client: 0, first: 7, count: 90_000_000, script: 0 });
-        let own = Troubles { serialization: 1, retried: 2, retries: 5, ..Troubles::default() };
+        let own = FailureCounts { serialization: 1, retried: 2, retries: 5, ..FailureCounts::default() };
         assert_eq!(tally.script(1), own);
-        assert_eq!(tally.all, Troubles { deadlock: 1, skipped: 90_000_000, ..own });
+        assert_eq!(tally.all, FailureCounts { deadlock: 1, skipped: 90_000_000, ..own });
         assert_eq!((tally.all.failed(), tally.all.since(&own).failed()), (2, 1));
     }
 

@@ -14,9 +14,9 @@ use dbdyno_workloads::pgbench::{Alone, BUILTINS, Listener, Pgbench, builtin};
 use hdrhistogram::Histogram;
 
 use self::invocation::PgbenchInvocation;
-use self::text::{PgbenchCounts, PgbenchReport, Took};
+use self::text::{PgbenchCounts, PgbenchReport, ReportTimes};
 use crate::exit::ExitError;
-use crate::pgbench::log::{Troubles, Watch};
+use crate::pgbench::log::{FailureCounts, Watch};
 use crate::{load, terminal};
 
 /// Exit status for errors before a run: options, scripts, files, or the first connection.
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
     }
     if !line.ignored.is_empty() {
         let names: Vec<String> = line.ignored.iter().map(|name| format!("--{name}")).collect();
-        terminal::note(&format!("without effect here: {}", names.join(", ")));
+        terminal::note(&format!("options without effect: {}", names.join(", ")));
     }
     let invocation = PgbenchInvocation::of(&line).map_err(wrong)?;
     let context =
@@ -121,7 +121,7 @@ fn measure(invocation: &PgbenchInvocation, mut workload: Pgbench, watch: &Watch)
     if !has_completed && invocation.exit_on_abort {
         return Err(ExitError::new(ABORTED, "Run was aborted."));
     }
-    let took = Took {
+    let took = ReportTimes {
         seconds: seen.last_us as f64 / 1e6,
         connecting: seen.barrier.saturating_duration_since(seen.began),
     };
@@ -180,7 +180,7 @@ struct PgbenchObserver<'a> {
     /// Counts since the previous line.
     part: PgbenchCounts,
     /// Failures and retries up to the previous line.
-    troubles: Troubles,
+    troubles: FailureCounts,
     began: Instant,
     barrier: Instant,
     has_begun: bool,
@@ -196,7 +196,7 @@ impl<'a> PgbenchObserver<'a> {
             watch,
             all: PgbenchCounts::default(),
             part: PgbenchCounts::default(),
-            troubles: Troubles::default(),
+            troubles: FailureCounts::default(),
             began: now,
             barrier: now,
             has_begun: false,

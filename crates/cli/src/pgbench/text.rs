@@ -9,7 +9,7 @@ use dbdyno_workloads::pgbench::ScriptInfo;
 
 use super::invocation::PgbenchInvocation;
 use crate::load::ResponseTimes;
-use crate::pgbench::log::{ScriptTally, Troubles};
+use crate::pgbench::log::{FailureCounts, ScriptTally};
 use crate::time::to_us;
 
 #[derive(Debug, Clone, Default)]
@@ -34,7 +34,7 @@ impl PgbenchCounts {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Took {
+pub(super) struct ReportTimes {
     pub(super) seconds: f64,
     pub(super) connecting: Duration,
 }
@@ -48,7 +48,7 @@ pub(super) struct PgbenchReport<'a> {
     pub(super) scale: u64,
     /// How the accounts are partitioned.
     pub(super) partitions: Option<(&'static str, i64)>,
-    pub(super) took: Took,
+    pub(super) took: ReportTimes,
 }
 
 /// Writes a percentage. Where `of` is 0 it is `NaN`, as in pgbench.
@@ -64,7 +64,7 @@ fn percent_of(part: u64, of: u64, digits: usize) -> String {
 /// `troubles` are since the previous line.
 pub(super) fn progress(
     counts: &PgbenchCounts,
-    troubles: &Troubles,
+    troubles: &FailureCounts,
     invocation: &PgbenchInvocation,
     seconds: f64,
     total: f64,
@@ -143,7 +143,7 @@ impl PgbenchReport<'_> {
 
     /// Writes failures and retries of `done` transactions and of those that failed, for all or for
     /// one script.
-    fn troubles(&self, lead: &str, troubles: Troubles, done: u64, line: &mut impl FnMut(String)) {
+    fn troubles(&self, lead: &str, troubles: FailureCounts, done: u64, line: &mut impl FnMut(String)) {
         let total = done + troubles.skipped + troubles.failed();
         let mut share = |what: &str, count: u64| {
             line(format!("{lead}number of {what}: {count} ({}%)", percent(count, total)));
@@ -160,7 +160,7 @@ impl PgbenchReport<'_> {
     }
 
     /// Writes the number of scheduled transactions that were never sent.
-    fn skipped(&self, lead: &str, troubles: Troubles, done: u64, line: &mut impl FnMut(String)) {
+    fn skipped(&self, lead: &str, troubles: FailureCounts, done: u64, line: &mut impl FnMut(String)) {
         if self.invocation.latency_limit.is_some() && !self.invocation.options.rates.is_empty() {
             let (skipped, all) = (troubles.skipped, done + troubles.failed() + troubles.skipped);
             line(format!("{lead}number of transactions skipped: {skipped} ({}%)", percent(skipped, all)));
@@ -275,14 +275,14 @@ mod tests {
     }
 
     /// Returns the report of `done` transactions in two seconds, each of which took 50 ms.
-    fn report(line: &str, done: u64, troubles: Troubles) -> String {
+    fn report(line: &str, done: u64, troubles: FailureCounts) -> String {
         let invocation = invocation(line);
         let mut counts = PgbenchCounts { done, ..PgbenchCounts::default() };
         (0..done).for_each(|_| counts.times.0.record(50_000).unwrap());
         let mut tally = ScriptTally::default();
         tally.all = troubles;
         let script = ScriptInfo { name: "s", title: "s".to_owned(), weight: 1, commands: Vec::new() };
-        let took = Took { seconds: 2.0, connecting: Duration::ZERO };
+        let took = ReportTimes { seconds: 2.0, connecting: Duration::ZERO };
         PgbenchReport {
             counts: &counts,
             tally: &tally,
@@ -298,11 +298,11 @@ mod tests {
     #[test]
     fn a_run_that_ends_with_its_transactions_has_a_latency_too() {
         for line in ["-U any -t 20 -c 2", "-U any -T 2 -c 2"] {
-            let text = report(line, 40, Troubles::default());
+            let text = report(line, 40, FailureCounts::default());
             assert!(text.contains("\nlatency average = 100.000 ms\n"), "{line}: {text}");
             assert!(text.contains("\ntps = 20.000000 (without initial connection time)\n"), "{line}: {text}");
         }
-        let text = report("-U any -t 20 -c 2 -P 1", 40, Troubles::default());
+        let text = report("-U any -t 20 -c 2 -P 1", 40, FailureCounts::default());
         // Times are exact to 0.1 %.
         let line = text.lines().find_map(|line| line.strip_prefix("latency average = ")).unwrap();
         let ms: f64 = line.trim_end_matches(" ms").parse().unwrap();
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn skipped_transactions_count_in_no_rate_and_no_share_of_those_done() {
-        let skipped = Troubles { skipped: 60, ..Troubles::default() };
+        let skipped = FailureCounts { skipped: 60, ..FailureCounts::default() };
         let text = report("-U any -T 2 -R 50 -L 10", 40, skipped);
         for line in [
             "number of transactions actually processed: 40",
@@ -327,8 +327,9 @@ mod tests {
 
     #[test]
     fn lines_of_progress_have_the_time_since_the_start_or_since_1970() {
-        let line =
-            |words| progress(&PgbenchCounts::default(), &Troubles::default(), &invocation(words), 5.0, 15.0);
+        let line = |words| {
+            progress(&PgbenchCounts::default(), &FailureCounts::default(), &invocation(words), 5.0, 15.0)
+        };
         assert_eq!(
             line("-U any -T 20 -P 5"),
             "progress: 15.0 s, 0.0 tps, lat 0.000 ms stddev 0.000, 0 failed"

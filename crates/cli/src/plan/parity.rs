@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use dbdyno_analyse::parity::{
-    Build, Circumstances, Knowledge, Parity, Planned, Subject, buffer_pool_bytes, circumstances, classes,
-    compared, size_text,
+    Build, Circumstances, Parity, Planned, SettingsSource, Subject, buffer_pool_bytes, circumstances,
+    classes, compared, size_text,
 };
 use dbdyno_db::server::{Base, servers_dir};
 use dbdyno_fetch::{answer_of, by_name, probe_embedded};
@@ -176,7 +176,7 @@ pub(crate) fn before_a_run(plan: &Plan, variants: &[PreparedVariant]) -> Result<
 
 /// Whether the plan demands equal settings, and all of them are known.
 fn is_refusing(plan: &Plan, parity: &Parity) -> bool {
-    let is_sure = parity.variants.iter().all(|variant| variant.knowledge == Knowledge::Predicted);
+    let is_sure = parity.variants.iter().all(|variant| variant.settings_source == SettingsSource::Predicted);
     plan.parity == dbdyno_model::Parity::Refuse && is_sure
 }
 

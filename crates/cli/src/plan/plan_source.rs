@@ -10,7 +10,7 @@ use dbdyno_workloads::plans::{STEP_TIME, marked, parse, parse_with, read_with};
 use serde::Serialize;
 use toml::{Table, Value};
 
-use crate::args::{PlanSource, Spelt};
+use crate::args::{PlanFlags, PlanSource};
 use crate::exit::ExitError;
 use crate::host::give_cpus;
 use crate::plan::forecast::{self, Sizes};
@@ -67,7 +67,7 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), ExitError> {
 }
 
 /// Makes a plan from the flags.
-pub(crate) fn table(spelt: &Spelt) -> Result<Table, ExitError> {
+pub(crate) fn table(spelt: &PlanFlags) -> Result<Table, ExitError> {
     let mut variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if let Some(name) = &spelt.password_env {
         let at_addresses = variants.iter_mut().filter_map(Value::as_table_mut);
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     fn text_of(flags: &[&str]) -> String {
-        let spelt = Spelt::parse_from([&["dbdyno"], flags].concat());
+        let spelt = PlanFlags::parse_from([&["dbdyno"], flags].concat());
         table(&spelt).and_then(|table| text(&table)).unwrap_or_else(|ended| panic!("{ended:?}"))
     }
 
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_saved_plan_has_the_values_of_other_flags() {
-        let spelt = Spelt::parse_from(["dbdyno", "--server", "a", "--workload", "w"]);
+        let spelt = PlanFlags::parse_from(["dbdyno", "--server", "a", "--workload", "w"]);
         let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let overrides = [
             set("blocks", "5"),

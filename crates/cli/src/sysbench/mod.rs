@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
     }
     let ignored = line.ignored();
     if !ignored.is_empty() {
-        terminal::note(&format!("without effect here: {}", ignored.join(", ")));
+        terminal::note(&format!("options without effect: {}", ignored.join(", ")));
     }
     let invocation = SysbenchInvocation::of(&line, &script, &command).map_err(ExitError::usage)?;
     let context = load::ad_hoc_context(invocation.database_server.clone(), invocation.seed)?;

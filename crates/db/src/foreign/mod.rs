@@ -44,7 +44,7 @@ struct Known {
 }
 
 /// Text that replaces the server's message for a feature that was not probed.
-const NOT_PROBED: &str = "not asked for, because the probe breaks this server";
+const NOT_PROBED: &str = "not probed, because the probe breaks this server";
 
 /// What a server says about itself. It is enough to decide which server it is.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub(crate) struct Identification<'a> {
     pub(crate) own: Option<(&'static str, &'a str, [u32; 3])>,
     /// Whether the connection's number differs from the one at login. A proxy or pooler then passes
     /// statements on.
-    pub(crate) through_another: bool,
+    pub(crate) through_proxy: bool,
 }
 
 /// The server that was identified.
@@ -95,7 +95,7 @@ pub struct Foreign {
 
 /// Names of the settings and functions by which a server that speaks `driver`'s protocol is
 /// recognised.
-pub(crate) fn telling_names(driver: &str) -> impl Iterator<Item = &'static str> {
+pub(crate) fn identifying_names(driver: &str) -> impl Iterator<Item = &'static str> {
     let spoken = KNOWN.iter().filter(move |known| known.speaks.iter().any(|spoken| *spoken == driver));
     spoken.filter_map(|known| known.has.as_deref())
 }
@@ -127,7 +127,7 @@ pub(crate) fn identify(identification: &Identification<'_>) -> Identity {
         return of(found, text, version);
     }
     match identification.own {
-        Some((product, text, version)) if identification.through_another => {
+        Some((product, text, version)) if identification.through_proxy => {
             of(foreign(&format!("proxy or pooler in front of {product}"), true), text, version)
         }
         Some((product, text, version)) => {
@@ -189,8 +189,7 @@ mod tests {
             _ => ("PostgreSQL", "PostgreSQL"),
         };
         let own = looks_own.then_some((product, said[0], version_numbers(said[0])));
-        let identification =
-            Identification { driver, protocol, said, has: &has, own, through_another: false };
+        let identification = Identification { driver, protocol, said, has: &has, own, through_proxy: false };
         let Identity { product, version, version_text, foreign } = identify(&identification);
         let [major, minor, patch] = version;
         let kind = if foreign.is_some() { "foreign" } else { "own" };
@@ -275,8 +274,7 @@ mod tests {
         let said: &[&str] = &["PostgreSQL 15.19 on x86_64-pc-linux-gnu, compiled by gcc, 64-bit"];
         let own = Some(("PostgreSQL", "15.19", [15, 19, 0]));
         let (driver, protocol) = ("postgres", "PostgreSQL");
-        let found =
-            identify(&Identification { driver, protocol, said, has: &has, own, through_another: true });
+        let found = identify(&Identification { driver, protocol, said, has: &has, own, through_proxy: true });
         assert_eq!(found.product, "proxy or pooler in front of PostgreSQL");
         assert_eq!((found.version_text.as_str(), found.foreign.unwrap().is_proxy), ("15.19", true));
     }

@@ -37,8 +37,7 @@ impl ServerFault for MysqlServerError {
         match self {
             // sysbench inserts the id 0 and expects the server to give the next id instead.
             Self::Reported { code: 1062, message } if message.starts_with("Duplicate entry '0' for key") => {
-                "; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that \
-                 out of sql_mode"
+                "; if the server's sql_mode contains NO_AUTO_VALUE_ON_ZERO, it stores the id 0 and does not assign the next id: remove that from sql_mode"
             }
             _ => "",
         }
@@ -156,7 +155,7 @@ mod tests {
             code: 1062,
             message: "Duplicate entry '0' for key 'PRIMARY'".into(),
         });
-        insta::assert_snapshot!(zero.into_error("INSERT"), @"INSERT: server said: Duplicate entry '0' for key 'PRIMARY'; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that out of sql_mode (1062)");
+        insta::assert_snapshot!(zero.into_error("INSERT"), @"INSERT: server said: Duplicate entry '0' for key 'PRIMARY'; if the server's sql_mode contains NO_AUTO_VALUE_ON_ZERO, it stores the id 0 and does not assign the next id: remove that from sql_mode (1062)");
         assert_eq!(MysqlFault::Closed.class(), Class::Lost);
         assert_eq!(MysqlFault::Malformed("x").class(), Class::Lost);
     }

@@ -210,13 +210,11 @@ impl<'a> Login<'a> {
             AuthPlugin::Sha256Password => self.encrypted(KEY_WANTED_BY_SHA256),
             AuthPlugin::MysqlClearPassword if self.channel.may_carry_passwords => Ok(self.plain()),
             AuthPlugin::MysqlClearPassword => Err(MysqlFault::Login(
-                "the server wants the password in plaintext, which goes only over its unix socket \
-                 or over TLS that is demanded (tls mode require or verify), which others cannot \
-                 read; ask for one of these, or use an account with another authentication plugin"
+                "the server wants the password in plaintext, which dbdyno sends only over a unix socket or over required TLS (tls mode require or verify); use one of these, or use an account with another authentication plugin"
                     .to_owned(),
             )),
             other => Err(MysqlFault::Login(format!(
-                "the account uses the authentication plugin {}, which dbdyno does not speak; use an account with \
+                "the account uses the authentication plugin {}, which dbdyno does not support; use an account with \
                  mysql_native_password, caching_sha2_password, client_ed25519 or parsec",
                 server_text(other.as_bytes())
             ))),
@@ -272,7 +270,7 @@ impl<'a> Login<'a> {
     fn switch(&mut self, request: &[u8]) -> Result<Vec<u8>, MysqlFault> {
         if request.is_empty() {
             return Err(MysqlFault::Login(
-                "the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; \
+                "the account's password is stored in the format used before MySQL 4.1, which dbdyno does not support; \
                  set the password again"
                     .to_owned(),
             ));
@@ -315,7 +313,7 @@ impl<'a> Login<'a> {
 
 fn no_key() -> MysqlFault {
     MysqlFault::Login(
-        "the server asks for the password itself, which goes to no server over TCP without TLS; set tls = { mode = \
+        "the server asks for the password itself, which dbdyno never sends over TCP without TLS; set tls = { mode = \
          \"verify\" }, name the server's key with options.server_public_key = \"FILE\", or set options.allow_public_key_retrieval = true, with \
          which a server that poses as this one gets the password"
             .to_owned(),
@@ -333,7 +331,7 @@ pub(super) async fn secured(
     if !greeting.capabilities.contains(CapabilityFlags::CLIENT_SSL) {
         if tls.is_required() {
             return Err(MysqlFault::Tls(
-                "the server offers no TLS, which was demanded; give it certificates (ssl_ca, ssl_cert, ssl_key in its \
+                "the server does not offer TLS, which the plan requires; give it certificates (ssl_ca, ssl_cert, ssl_key in its \
                  option file), or leave tls out"
                     .to_owned(),
             ));

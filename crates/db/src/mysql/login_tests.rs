@@ -227,7 +227,7 @@ async fn full_authentication_sends_the_password_over_a_socket_only() {
     agreed.expect("a login");
     assert_eq!(received[1], b"secret\0");
     let (outcome, received) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
-    insta::assert_snapshot!(reported(outcome), @r#"Fatal: the server asks for the password itself, which goes to no server over TCP without TLS; set tls = { mode = "verify" }, name the server's key with options.server_public_key = "FILE", or set options.allow_public_key_retrieval = true, with which a server that poses as this one gets the password"#);
+    insta::assert_snapshot!(reported(outcome), @r#"Fatal: the server asks for the password itself, which dbdyno never sends over TCP without TLS; set tls = { mode = "verify" }, name the server's key with options.server_public_key = "FILE", or set options.allow_public_key_retrieval = true, with which a server that poses as this one gets the password"#);
     assert_eq!(received.len(), 1, "nothing is said but the scramble");
 }
 
@@ -325,15 +325,15 @@ async fn a_plaintext_password_is_never_sent_over_tcp() {
     agreed.expect("a login");
     assert_eq!(received[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in plaintext, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or use an account with another authentication plugin");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in plaintext, which dbdyno sends only over a unix socket or over required TLS (tls mode require or verify); use one of these, or use an account with another authentication plugin");
 }
 
 #[tokio::test]
 async fn unsupported_plugins_are_refused_with_a_reason() {
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[vec![0xfe]]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; set the password again");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the account's password is stored in the format used before MySQL 4.1, which dbdyno does not support; set the password again");
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[switch_to("dialog")]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the account uses the authentication plugin dialog, which dbdyno does not speak; use an account with mysql_native_password, caching_sha2_password, client_ed25519 or parsec");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the account uses the authentication plugin dialog, which dbdyno does not support; use an account with mysql_native_password, caching_sha2_password, client_ed25519 or parsec");
 }
 
 #[tokio::test]

@@ -138,7 +138,7 @@ impl Product for Mysql {
     const ROOM: Option<(&'static str, &'static str)> = Some(("SELECT @@max_connections", "max_connections"));
     const PREPARED_ROOM: Option<(&'static str, &'static str)> =
         Some(("SELECT @@max_prepared_stmt_count", "max_prepared_stmt_count"));
-    const WRITTEN_WHEN_ASKED: &'static [&'static str] = &["dirty_bytes", "checkpoint_age_bytes"];
+    const LOWERED_ONLY_BY_FLUSH: &'static [&'static str] = &["dirty_bytes", "checkpoint_age_bytes"];
 
     const FACTS: &'static FamilyFacts = &dbdyno_products::mysql::FACTS;
 
@@ -268,8 +268,8 @@ impl Product for Mysql {
         server::take_ownership(options, database).await
     }
 
-    fn looked_for() -> String {
-        server::looked_for()
+    fn expected_programs() -> String {
+        server::expected_programs()
     }
 
     fn program_in(path: &Path) -> Option<PathBuf> {

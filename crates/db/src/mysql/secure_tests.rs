@@ -6,13 +6,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use super::super::testing::{error, greeting, ok, packet};
 use super::super::{LoginOptions, MysqlSession, Secret};
 use crate::stream::ByteStream;
-use crate::tls::testing::{Desk, Flaw, OUTCOMES};
+use crate::tls::testing::{Flaw, OUTCOMES, TlsTestServer};
 use crate::{DbError, Session};
 
 /// The `CLIENT_SSL` bit in the capabilities' second byte.
 const CLIENT_SSL: u8 = 0x08;
 
-fn options(desk: &Desk, mode: TlsMode) -> LoginOptions {
+fn options(desk: &TlsTestServer, mode: TlsMode) -> LoginOptions {
     LoginOptions::tcp("localhost", desk.port, "bench")
         .with_password(Secret::new("secret"))
         .with_database("ib")
@@ -53,7 +53,7 @@ async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Ve
 /// Serves one connection that proposes `plugin` and follows `script`. Returns the outcome and what
 /// the server received.
 async fn served(
-    desk: &Desk,
+    desk: &TlsTestServer,
     options: &LoginOptions,
     offers_tls: bool,
     plugin: &str,
@@ -79,7 +79,7 @@ async fn served(
 #[tokio::test]
 async fn each_mode_takes_and_refuses_what_it_must() {
     for (flaw, outcomes) in OUTCOMES {
-        let desk = Desk::new(*flaw, false).await;
+        let desk = TlsTestServer::new(*flaw, false).await;
         for (mode, expected) in TlsMode::ALL.into_iter().zip(outcomes) {
             let name = mode.name();
             let offers = *flaw != Flaw::NoTls;
@@ -103,7 +103,7 @@ async fn each_mode_takes_and_refuses_what_it_must() {
 
 #[tokio::test]
 async fn bytes_ahead_of_tls_are_refused() {
-    let desk = Desk::new(Flaw::None, false).await;
+    let desk = TlsTestServer::new(Flaw::None, false).await;
     let serve = async {
         let (mut stream, _) = desk.listener.accept().await.expect("a client");
         let injected = [greets(true, "mysql_native_password"), packet(1, &ok(0))].concat();
@@ -126,7 +126,7 @@ async fn a_server_that_speaks_older_versions_only_is_reported_so() {
         (&[], "it may speak nothing newer than TLS 1.1"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "what the server sent is no TLS"),
     ] {
-        let desk = Desk::new(Flaw::None, false).await;
+        let desk = TlsTestServer::new(Flaw::None, false).await;
         let serve = async {
             let (mut stream, _) = desk.listener.accept().await.expect("a client");
             stream.write_all(&greets(true, "mysql_native_password")).await.expect("sent");
@@ -146,7 +146,7 @@ async fn a_server_that_speaks_older_versions_only_is_reported_so() {
 
 #[tokio::test]
 async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
-    let desk = Desk::new(Flaw::None, true).await;
+    let desk = TlsTestServer::new(Flaw::None, true).await;
     let files = desk.authority.signed("client", "client.example", false);
     let with = options(&desk, TlsMode::Verify).with_tls(desk.tls_with(TlsMode::Verify, &files));
     let (outcome, _) = served(&desk, &with, true, "mysql_native_password", &[ok(0)]).await;
@@ -159,7 +159,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
 
 #[tokio::test]
 async fn passwords_go_inside_tls_as_the_plugins_say() {
-    let desk = Desk::new(Flaw::None, false).await;
+    let desk = TlsTestServer::new(Flaw::None, false).await;
     let received = async |mode, plugin: &str, script: &[Vec<u8>]| {
         let (outcome, received) = served(&desk, &options(&desk, mode), true, plugin, script).await;
         outcome.map(|_| received.expect("a whole conversation")).map_err(|error| error.to_string())
@@ -182,7 +182,7 @@ async fn passwords_go_inside_tls_as_the_plugins_say() {
 
 #[tokio::test]
 async fn long_messages_and_errors_pass_through_tls() {
-    let desk = Desk::new(Flaw::None, false).await;
+    let desk = TlsTestServer::new(Flaw::None, false).await;
     let big = vec![b'x'; 3_000_000];
     let answer = error(1064, "no such thing");
     let serve = async {

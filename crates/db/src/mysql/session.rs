@@ -111,7 +111,7 @@ fn hint(error: &MysqlServerError, options: &LoginOptions) -> &'static str {
 impl<S> fmt::Debug for MysqlSession<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MysqlHandshake { version, connection_id, .. } = &self.agreed;
-        write!(formatter, "Connection({} {version}, number {connection_id})", self.exchange.place)
+        write!(formatter, "Connection({} {version}, number {connection_id})", self.exchange.login_text)
     }
 }
 
@@ -122,7 +122,7 @@ impl MysqlSession {
         let (mut wire, channel) = secured(wire, &greeting, options).await?;
         let agreed = login(&mut wire, greeting, options, channel).await?;
         let ticket = Ticket { id: agreed.connection_id, key: 0 };
-        let exchange = Exchange::entered(options.place(), &options.connection_settings, ticket);
+        let exchange = Exchange::entered(options.login_text(), &options.connection_settings, ticket);
         let mut session = Self { wire, agreed, statements: Vec::new(), exchange };
         if options.connection_settings.sets_autocommit {
             session.set(AUTOCOMMIT).await?;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::Mysql;
 use crate::foreign::{Identification, Identity, identify};
 use crate::product::{
-    Answering, DeferredWork, Description, LimitedSession, MIN_BOUND_COUNT, Product, Texts, answering, cell,
-    name_value_pairs, numbers, permitted,
+    Answering, DeferredWork, Description, LimitedSession, MIN_BOUND_COUNT, Product, Texts, answering,
+    first_value, name_value_pairs, numbers, permitted,
 };
 use crate::{Bounds, Capabilities, Result, Session, first_i64};
 
@@ -104,8 +104,8 @@ const VERSION_COMMENT: &str = "select @@version_comment limit 1";
 
 async fn identity(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> Result<Identity> {
     let at_login = session.server_version().to_owned();
-    let said = permitted(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
-    let comment = permitted(cell(session, VERSION_COMMENT).await)?.flatten().unwrap_or_default();
+    let said = permitted(first_value(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
+    let comment = permitted(first_value(session, VERSION_COMMENT).await)?.flatten().unwrap_or_default();
     let setting = |name: &str| settings.get(name).map_or("", String::as_str);
     let is_own = said.starts_with(|sign: char| sign.is_ascii_digit())
         && OWN_SETTINGS.iter().all(|name| !setting(name).is_empty())
@@ -118,7 +118,7 @@ async fn identity(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> 
         said: &[&said, &at_login, &comment, setting("version_comment")],
         has: settings,
         own: is_own.then_some(own),
-        through_another: answering(session, "CONNECTION_ID()", number).await == Answering::Another,
+        through_proxy: answering(session, "CONNECTION_ID()", number).await == Answering::Another,
     };
     Ok(identify(&identification))
 }
@@ -248,7 +248,8 @@ async fn innodb(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut Def
     // The change buffer's tree has one root page even when it is empty.
     deferred_work.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
     if !text.is_empty() {
-        let version = permitted(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
+        let version =
+            permitted(first_value(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
         deferred_work.capacity("merges_by_itself", Some(i64::from(merges_by_itself(&version))));
     }
     Ok(())

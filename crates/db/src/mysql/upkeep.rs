@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Mysql;
 use super::status::{counted_history, counters, innodb_report, reported_history, variables, version_numbers};
 use crate::mysql::status;
-use crate::product::{LimitedSession, UpkeepWork, cell, numbers};
+use crate::product::{LimitedSession, UpkeepWork, first_value, numbers};
 use crate::{Capabilities, Cells, Class, DbError, Result, Session};
 
 /// Settings that make InnoDB flush its dirty pages, in the order in which they are set. They are
@@ -42,7 +42,7 @@ pub(super) async fn drop_binlog(session: &mut LimitedSession<'_, Mysql>) -> Resu
     if !variables(session, "log_bin").await?.values().any(|value| value.eq_ignore_ascii_case("on")) {
         return Ok(false);
     }
-    let version = cell(session, "SELECT VERSION()").await?.unwrap_or_default();
+    let version = first_value(session, "SELECT VERSION()").await?.unwrap_or_default();
     session.query(reset_statement(&version).as_bytes()).await?;
     Ok(true)
 }
@@ -114,7 +114,7 @@ impl UpkeepWork<'_, Mysql> {
 
     async fn analyze(&mut self, tables: &[String]) -> Result<()> {
         if self.capabilities.gather_statistics.is_empty() {
-            self.note("the server gathers no statistics when it is asked to");
+            self.note("the server has no statement that gathers statistics");
             return Ok(());
         }
         for table in tables {
@@ -172,7 +172,7 @@ impl UpkeepWork<'_, Mysql> {
             match now.rest(idle) {
                 MyrocksRest::AtRest => break,
                 MyrocksRest::Stuck => {
-                    self.note("compactions are pending that the server does not begin");
+                    self.note("the server does not begin its pending compactions");
                     break;
                 }
                 MyrocksRest::Unreported => {

@@ -365,8 +365,8 @@ impl<'a> MysqlReader<'a> {
     /// Reads a length-encoded string.
     pub(super) fn text(&mut self) -> Result<&'a [u8], MysqlFault> {
         let length = self.length()?;
-        let length =
-            usize::try_from(length).map_err(|_| MysqlFault::Malformed("a length beyond the memory"))?;
+        let length = usize::try_from(length)
+            .map_err(|_| MysqlFault::Malformed("a length that exceeds the address space"))?;
         self.take(length)
     }
 

@@ -159,9 +159,7 @@ impl Proof<'_> {
                 self.state = LoginState::Scram(Box::new(scram));
             }
             (SASL_CONTINUE, LoginState::Scram(scram)) => {
-                scram
-                    .update(reader.0)
-                    .map_err(|_| PostgresFault::Malformed("a SCRAM message that is none"))?;
+                scram.update(reader.0).map_err(|_| PostgresFault::Malformed("a malformed SCRAM message"))?;
                 put(out, b'p', |body| body.extend_from_slice(scram.message()));
             }
             (SASL_FINAL, LoginState::Scram(scram)) => {
@@ -169,7 +167,7 @@ impl Proof<'_> {
                 self.state = LoginState::Proven;
             }
             (CLEARTEXT | MD5 | SASL | SASL_CONTINUE | SASL_FINAL, _) => {
-                return Err(PostgresFault::Malformed("a request for proof out of turn"));
+                return Err(PostgresFault::Malformed("an unexpected authentication request"));
             }
             (other, _) => return Err(unsupported_method(other)),
         }
@@ -200,7 +198,7 @@ fn mechanism(
         Binding::EndPoint(_) if offers(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
         Binding::Impossible if offers(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
         _ => Err(PostgresFault::Login(format!(
-            "the server offers the authentication mechanisms {} only, of which dbdyno speaks none; use an account with \
+            "the server offers the authentication mechanisms {} only, none of which dbdyno supports; use an account with \
              scram-sha-256 or md5",
             server_text(&offered.join(&b", "[..]))
         ))),
@@ -209,16 +207,15 @@ fn mechanism(
 
 fn plaintext_refused() -> PostgresFault {
     PostgresFault::Login(
-        "the server wants the password in plaintext, which goes only over its unix socket or over \
-         TLS that is demanded (tls mode require or verify), which others cannot read; ask for one \
-         of these, or set the method scram-sha-256 in pg_hba.conf"
+        "the server wants the password in plaintext, which dbdyno sends only over a unix socket or over required TLS (tls mode require or verify); use one of these, or set the method scram-sha-256 in pg_hba.conf"
             .to_owned(),
     )
 }
 
 fn server_without_proof() -> PostgresFault {
     PostgresFault::Login(
-        "the server cannot prove that it knows the password: another one may answer in its place".to_owned(),
+        "the server cannot prove that it knows the password: another server may be answering in its place"
+            .to_owned(),
     )
 }
 
@@ -230,7 +227,7 @@ fn unsupported_method(request: u32) -> PostgresFault {
         other => format!("number {other}"),
     };
     PostgresFault::Login(format!(
-        "the server wants authentication by {method}, which dbdyno does not speak; set the method scram-sha-256 for \
+        "the server wants authentication by {method}, which dbdyno does not support; set the method scram-sha-256 for \
          this user in pg_hba.conf"
     ))
 }
@@ -284,7 +281,7 @@ async fn secured(mut stream: Stream, tls: &Tls, options: &LoginOptions) -> Resul
             Ok(Secured { stream, channel: Channel::new(options, true), binding })
         }
         (1, b'N') if tls.is_required() => Err(PostgresFault::Tls(
-            "the server offers no TLS, which was demanded; set ssl = on with ssl_cert_file and ssl_key_file in its \
+            "the server does not offer TLS, which the plan requires; set ssl = on with ssl_cert_file and ssl_key_file in its \
              postgresql.conf, or leave tls out"
                 .to_owned(),
         )),

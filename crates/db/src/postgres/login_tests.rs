@@ -99,7 +99,7 @@ async fn a_plaintext_password_is_never_sent_over_tcp() {
     agreed.expect("a login");
     assert_eq!(received[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), &script[..1]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in plaintext, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or set the method scram-sha-256 in pg_hba.conf");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in plaintext, which dbdyno sends only over a unix socket or over required TLS (tls mode require or verify); use one of these, or set the method scram-sha-256 in pg_hba.conf");
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn scram_goes_on_only_with_a_server_that_proves_itself() {
     let options = tcp("secret");
     let (outcome, ()) =
         tokio::join!(login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible), serve);
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the server cannot prove that it knows the password: another one may answer in its place");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server cannot prove that it knows the password: another server may be answering in its place");
 }
 
 #[tokio::test]
@@ -146,9 +146,9 @@ async fn a_server_that_admits_in_the_middle_of_scram_is_not_believed() {
 #[tokio::test]
 async fn unsupported_methods_are_refused_with_a_reason() {
     let (outcome, _) = played(&tcp("secret"), &[asks(7, b"")]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants authentication by GSSAPI, which dbdyno does not speak; set the method scram-sha-256 for this user in pg_hba.conf");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants authentication by GSSAPI, which dbdyno does not support; set the method scram-sha-256 for this user in pg_hba.conf");
     let (outcome, _) = played(&tcp("secret"), &[asks(SASL, b"OAUTHBEARER\0\0")]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the server offers the authentication mechanisms OAUTHBEARER only, of which dbdyno speaks none; use an account with scram-sha-256 or md5");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server offers the authentication mechanisms OAUTHBEARER only, none of which dbdyno supports; use an account with scram-sha-256 or md5");
 }
 
 #[tokio::test]

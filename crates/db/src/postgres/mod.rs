@@ -117,7 +117,7 @@ impl Product for Postgres {
         "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int",
         "max_connections without superuser_reserved_connections",
     ));
-    const WRITTEN_WHEN_ASKED: &'static [&'static str] = &["wal_since_checkpoint_bytes"];
+    const LOWERED_ONLY_BY_FLUSH: &'static [&'static str] = &["wal_since_checkpoint_bytes"];
 
     const FACTS: &'static FamilyFacts = &dbdyno_products::postgres::FACTS;
 
@@ -191,7 +191,7 @@ impl Product for Postgres {
 
     async fn request_cancel(options: &LoginOptions, ticket: Ticket) -> Result<()> {
         let sent = send_cancel(options, ticket).await;
-        sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.place())))
+        sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.login_text())))
     }
 
     async fn at_work(session: &mut LimitedSession<'_, Self>, _login: &LoginOptions) -> Result<Vec<String>> {
@@ -210,8 +210,8 @@ impl Product for Postgres {
         server::take_ownership(options, database).await
     }
 
-    fn looked_for() -> String {
-        server::looked_for()
+    fn expected_programs() -> String {
+        server::expected_programs()
     }
 
     fn program_in(path: &Path) -> Option<PathBuf> {

@@ -326,7 +326,7 @@ fn parameter_types(body: &[u8]) -> Result<Vec<u32>, PostgresFault> {
 fn row(body: &[u8], columns: u16) -> Result<Vec<Option<String>>, PostgresFault> {
     let mut reader = PostgresReader(body);
     if reader.u16()? != columns {
-        return Err(PostgresFault::Malformed("a row of another width than its columns"));
+        return Err(PostgresFault::Malformed("a row with the wrong number of values"));
     }
     let text = |value: Option<&[u8]>| value.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let cells = (0..columns).map(|_| reader.value().map(text)).collect::<Result<Vec<_>, _>>()?;

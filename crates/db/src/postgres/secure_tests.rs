@@ -8,9 +8,9 @@ use super::super::{LoginOptions, PostgresSession, Secret};
 use super::*;
 use crate::DbError;
 use crate::stream::ByteStream;
-use crate::tls::testing::{Desk, Flaw, OUTCOMES};
+use crate::tls::testing::{Flaw, OUTCOMES, TlsTestServer};
 
-fn options(desk: &Desk, mode: TlsMode) -> LoginOptions {
+fn options(desk: &TlsTestServer, mode: TlsMode) -> LoginOptions {
     LoginOptions::tcp("localhost", desk.port, "bench")
         .with_password(Secret::new("secret"))
         .with_tls(desk.tls(mode))
@@ -55,7 +55,7 @@ async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Ve
 
 /// Serves one connection that answers the request for TLS with `answer` and then follows `script`.
 async fn served(
-    desk: &Desk,
+    desk: &TlsTestServer,
     options: &LoginOptions,
     answer: &[u8],
     script: &[Vec<u8>],
@@ -80,7 +80,7 @@ async fn served(
 #[tokio::test]
 async fn each_mode_takes_and_refuses_what_it_must() {
     for (flaw, outcomes) in OUTCOMES {
-        let desk = Desk::new(*flaw, false).await;
+        let desk = TlsTestServer::new(*flaw, false).await;
         for (mode, expected) in TlsMode::ALL.into_iter().zip(outcomes) {
             let name = mode.name();
             let answer: &[u8] = if *flaw == Flaw::NoTls { b"N" } else { b"S" };
@@ -101,7 +101,7 @@ async fn each_mode_takes_and_refuses_what_it_must() {
 
 #[tokio::test]
 async fn bytes_ahead_of_tls_and_other_answers_are_refused() {
-    let desk = Desk::new(Flaw::None, false).await;
+    let desk = TlsTestServer::new(Flaw::None, false).await;
     let injected = [b"S".to_vec(), admitted()].concat();
     for (answer, words) in [
         (&injected[..], "bytes before the beginning of TLS"),
@@ -117,7 +117,7 @@ async fn bytes_ahead_of_tls_and_other_answers_are_refused() {
 
 #[tokio::test]
 async fn a_unix_socket_with_tls_is_refused_and_with_preferred_tls_is_in_plaintext() {
-    let desk = Desk::new(Flaw::None, false).await;
+    let desk = TlsTestServer::new(Flaw::None, false).await;
     let socket = LoginOptions::socket("/nonesuch/.s.PGSQL.5432", "bench");
     let reported = async |mode| {
         let options = socket.clone().with_tls(desk.tls(mode));
@@ -129,7 +129,7 @@ async fn a_unix_socket_with_tls_is_refused_and_with_preferred_tls_is_in_plaintex
 
 #[tokio::test]
 async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
-    let desk = Desk::new(Flaw::None, true).await;
+    let desk = TlsTestServer::new(Flaw::None, true).await;
     let files = desk.authority.signed("client", "client.example", false);
     let with = options(&desk, TlsMode::Require).with_tls(desk.tls_with(TlsMode::Require, &files));
     served(&desk, &with, b"S", &[admitted()]).await.0.expect("a login");
@@ -140,7 +140,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
 
 #[tokio::test]
 async fn a_plaintext_password_is_sent_only_over_required_tls() {
-    let desk = Desk::new(Flaw::None, false).await;
+    let desk = TlsTestServer::new(Flaw::None, false).await;
     let script = [asks(3, b""), admitted()];
     let (_, heard) = served(&desk, &options(&desk, TlsMode::Require), b"S", &script).await;
     assert_eq!(heard.expect("a login")[0], b"secret\0");
@@ -150,7 +150,7 @@ async fn a_plaintext_password_is_sent_only_over_required_tls() {
 }
 
 /// The client's first SCRAM message under TLS, to a server that offers these mechanisms.
-async fn first_word(desk: &Desk, mechanisms: &[u8]) -> Vec<u8> {
+async fn first_word(desk: &TlsTestServer, mechanisms: &[u8]) -> Vec<u8> {
     let script = [asks(10, mechanisms), Vec::new()];
     let (_, heard) = served(desk, &options(desk, TlsMode::Verify), b"S", &script).await;
     heard.expect("a first word").remove(0)
@@ -158,7 +158,7 @@ async fn first_word(desk: &Desk, mechanisms: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn scram_is_bound_to_the_certificate_where_the_server_can() {
-    let desk = Desk::new(Flaw::None, false).await;
+    let desk = TlsTestServer::new(Flaw::None, false).await;
     let bound = first_word(&desk, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0").await;
     assert!(bound.starts_with(b"SCRAM-SHA-256-PLUS\0"), "{bound:?}");
     assert!(bound.windows(24).any(|part| part == b"p=tls-server-end-point,,"), "{bound:?}");

@@ -87,7 +87,7 @@ fn hint(error: &PostgresServerError, options: &LoginOptions) -> &'static str {
 impl<S> fmt::Debug for PostgresSession<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PostgresHandshake { version, backend, .. } = &self.agreed;
-        write!(formatter, "Connection({} {version}, process {backend})", self.exchange.place)
+        write!(formatter, "Connection({} {version}, process {backend})", self.exchange.login_text)
     }
 }
 
@@ -97,7 +97,7 @@ impl PostgresSession {
         let mut wire = PostgresWire::new(stream);
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
-        let exchange = Exchange::entered(options.place(), &options.connection_settings, ticket);
+        let exchange = Exchange::entered(options.login_text(), &options.connection_settings, ticket);
         let options = Box::new(options.clone());
         let (statements, next_name, counted) = (Vec::new(), 0, None);
         Ok(Self { wire, agreed, statements, next_name, exchange, options, counted })

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::{Postgres, PostgresSession};
-use crate::foreign::{Identification, Identity, identify, telling_names};
+use crate::foreign::{Identification, Identity, identify, identifying_names};
 use crate::product::{
     Answering, DeferredWork, Description, Limited, LimitedSession, MIN_BOUND_COUNT, Product, Texts,
-    Unreported, UpkeepWork, answering, cell, column, name_value_pairs, permitted, version_numbers,
+    Unreported, UpkeepWork, answering, column, first_value, name_value_pairs, permitted, version_numbers,
 };
 use crate::{Bounds, Class, DbError, Result, Session, first_i64};
 
@@ -142,16 +142,16 @@ const OWN_SETTINGS: &[&str] = &["block_size", "server_version_num", "shared_buff
 /// calling a missing one would leave an error in the server's log.
 async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) -> Result<Identity> {
     let at_login = session.server_version().to_owned();
-    let said = permitted(cell(session, "SELECT version()").await)?.flatten().unwrap_or_default();
+    let said = permitted(first_value(session, "SELECT version()").await)?.flatten().unwrap_or_default();
     let mut has = settings.clone();
-    let names: Vec<String> = telling_names(Postgres::NAME).map(|name| format!("'{name}'")).collect();
+    let names: Vec<String> = identifying_names(Postgres::NAME).map(|name| format!("'{name}'")).collect();
     let functions =
         format!("SELECT proname FROM pg_proc WHERE pronargs = 0 AND proname IN ({})", names.join(", "));
     for name in permitted(column(session, &functions).await)?.unwrap_or_default() {
         // The name comes from dbdyno's own list, so that no statement contains a function name from
         // the server.
-        let Some(name) = telling_names(Postgres::NAME).find(|known| *known == name) else { continue };
-        let version = permitted(cell(session, &format!("SELECT {name}()")).await)?.flatten();
+        let Some(name) = identifying_names(Postgres::NAME).find(|known| *known == name) else { continue };
+        let version = permitted(first_value(session, &format!("SELECT {name}()")).await)?.flatten();
         has.insert(name.to_owned(), version.unwrap_or_default());
     }
     let version = settings.get("server_version").map_or(at_login.as_str(), String::as_str);
@@ -163,7 +163,7 @@ async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) 
         said: &[&said, &at_login],
         has: &has,
         own: is_own.then(|| ("PostgreSQL", version, version_numbers(version))),
-        through_another: answering(session, "pg_backend_pid()", number).await == Answering::Another,
+        through_proxy: answering(session, "pg_backend_pid()", number).await == Answering::Another,
     };
     Ok(identify(&identification))
 }
@@ -189,7 +189,8 @@ pub(super) async fn unreported(session: &mut LimitedSession<'_, Postgres>) -> Re
     if major < REPORTS_LATE_SINCE {
         return Ok(None);
     }
-    let sessions = permitted(cell(session, SESSIONS).await)?.flatten().and_then(|count| count.parse().ok());
+    let sessions =
+        permitted(first_value(session, SESSIONS).await)?.flatten().and_then(|count| count.parse().ok());
     let age = if major < IN_MEMORY_SINCE { FILE_AGE } else { Duration::ZERO };
     Ok(sessions.map(|sessions| Unreported { sessions, age }))
 }

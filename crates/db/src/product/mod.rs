@@ -34,7 +34,7 @@ use crate::{
 };
 pub use status::{DeferredWork, Description, Unreported, column};
 pub(crate) use status::{
-    MIN_BOUND_COUNT, Texts, cell, name_value_pairs, numbers, owed, permitted, version_numbers,
+    MIN_BOUND_COUNT, Texts, deferred_work, first_value, name_value_pairs, numbers, permitted, version_numbers,
 };
 #[cfg(test)]
 pub(crate) use upkeep::TEST_BOUNDS;
@@ -135,7 +135,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     const PREPARED_ROOM: Option<(&'static str, &'static str)> = None;
     /// Levels in [`Product::deferred_work`] that a server may keep for ever until it is asked to
     /// write them.
-    const WRITTEN_WHEN_ASKED: &'static [&'static str] = &[];
+    const LOWERED_ONLY_BY_FLUSH: &'static [&'static str] = &[];
 
     /// Names, addresses and options of the product's servers.
     const FACTS: &'static FamilyFacts = FamilyFacts::UNKNOWN;
@@ -263,7 +263,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Lists the programs that dbdyno looks for in a base directory, for messages.
-    fn looked_for() -> String {
+    fn expected_programs() -> String {
         without_servers()
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
 }
 
 /// Runs `sql` and returns the first column's value in the first row.
-pub(crate) async fn cell(session: &mut impl Session, sql: &str) -> Result<Option<String>> {
+pub(crate) async fn first_value(session: &mut impl Session, sql: &str) -> Result<Option<String>> {
     Ok(session.rows(sql).await?.into_iter().flatten().next().flatten())
 }
 
@@ -110,14 +110,17 @@ pub(crate) const MIN_BOUND_COUNT: i64 = 1_000;
 /// | level | engine | meaning |
 /// |---|---|---|
 /// | `dirty_bytes` | InnoDB | changed pages in the buffer pool that are not yet in the files |
-/// | `checkpoint_age_bytes` | InnoDB | redo that a restart would apply: log position minus last checkpoint |
+/// | `checkpoint_age_bytes` | InnoDB | redo that a restart would apply: log position minus last
+/// checkpoint |
 /// | `history_list_length` | InnoDB | transactions whose old rows are not yet purged |
 /// | `change_buffer_pages` | InnoDB | pages with index changes that are not yet merged |
 /// | `memtable_bytes` | MyRocks | rows that are only in memory and in the log |
-/// | `flushes_pending`, `compactions_pending`, `compactions_running` | MyRocks | work on its files |
+/// | `flushes_pending`, `compactions_pending`, `compactions_running` | MyRocks | work on its files
+/// |
 /// | `dead_rows` | PostgreSQL | deleted row versions in the tables, as estimated by the server |
 /// | `wal_since_checkpoint_bytes` | PostgreSQL | log that a restart would apply |
-/// | `vacuums_running`, `autovacuum_workers`, `checkpoints_running` | PostgreSQL | work in progress |
+/// | `vacuums_running`, `autovacuum_workers`, `checkpoints_running` | PostgreSQL | work in progress
+/// |
 /// | `wal_bytes` | SQLite | log pages that are not yet in the database file |
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeferredWork {
@@ -150,7 +153,7 @@ impl DeferredWork {
 
 /// Reads the server's deferred work. The result is empty for another product's server with the same
 /// protocol, because the levels would have another meaning there.
-pub(crate) async fn owed<P: Product>(
+pub(crate) async fn deferred_work<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
 ) -> Result<DeferredWork> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Limited, LimitedSession, Product};
-use crate::product::{DeferredWork, owed};
+use crate::product::{DeferredWork, deferred_work};
 use crate::{Capabilities, Class, DbError, Result};
 
 /// The report on an upkeep: its parts with their durations, and the settings that it changed.
@@ -231,7 +231,7 @@ async fn state_before<P: Product>(
 ) -> Result<BTreeMap<String, i64>> {
     match rest {
         Rest::Wait(_) => Ok(BTreeMap::new()),
-        Rest::Quiet(_) => Ok(read_deferred_work::<P>(session, capabilities).await?.levels),
+        Rest::Quiet(_) => Ok(read_deferred_deferred_work::<P>(session, capabilities).await?.levels),
     }
 }
 
@@ -248,12 +248,12 @@ async fn settle_down<P: Product>(
     let mut device = DeviceWatch { gauge: quiet.device.as_ref(), last_bytes: None };
     let mut calm = 0;
     loop {
-        let owed = read_deferred_work::<P>(session, capabilities).await?;
-        settling.bounds = bounds::<P>(&owed, &quiet.bounds, quiet.device.is_some());
+        let work = read_deferred_deferred_work::<P>(session, capabilities).await?;
+        settling.bounds = bounds::<P>(&work, &quiet.bounds, quiet.device.is_some());
         // dbdyno does not make a server that others run flush its pages, so levels that only such a
         // flush lowers have no limit there.
-        settling.bounds.retain(|level, _| owned || !P::WRITTEN_WHEN_ASKED.contains(&level.as_str()));
-        let mut levels = owed.levels;
+        settling.bounds.retain(|level, _| owned || !P::LOWERED_ONLY_BY_FLUSH.contains(&level.as_str()));
+        let mut levels = work.levels;
         device.read(&mut levels);
         settling.missed = missed(&levels, &settling.bounds);
         settling.took = began.elapsed();
@@ -275,10 +275,12 @@ async fn read_deferred_work<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
 ) -> Result<DeferredWork> {
-    let reading = owed::<P>(session, capabilities);
+    let reading = deferred_work::<P>(session, capabilities);
     tokio::time::timeout(ANSWER_MAX, reading).await.unwrap_or_else(|_| {
         let limit = ANSWER_MAX.as_secs();
-        let message = format!("the server gave no answer for {limit} s while it was to settle; see its log");
+        let message = format!(
+            "the server did not answer for {limit} s while dbdyno waited for it to settle; see its log"
+        );
         Err(DbError::new(Class::Lost, "", message))
     })
 }

@@ -176,7 +176,10 @@ mod tests {
         assert!(warnings.is_empty());
         let other = file("h:5433:d:ann:p#1\n", 0o600);
         let error = complete(family, ann, None, Some(other.path()), |_| None).unwrap_err().to_string();
-        assert!(error.ends_with("no line fits host, port, database and user of the address"), "{error}");
+        assert!(
+            error.ends_with("no line matches the host, port, database and user of the address"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Base {
                 }
             }
         }
-        let looked_for: Vec<String> = Family::with_servers().map(Family::looked_for).collect();
+        let looked_for: Vec<String> = Family::with_servers().map(Family::expected_programs).collect();
         Err(Error::NoServer { path: path.to_path_buf(), looked_for: looked_for.join(", ") })
     }
 
@@ -204,8 +204,8 @@ impl Family {
         each_family!(self, P => P::take_ownership(options, database).await)
     }
 
-    pub(crate) fn looked_for(self) -> String {
-        each_family!(self, P => P::looked_for())
+    pub(crate) fn expected_programs(self) -> String {
+        each_family!(self, P => P::expected_programs())
     }
 
     pub(crate) fn program_in(self, path: &Path) -> Option<PathBuf> {
@@ -341,7 +341,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let message = Base::open(folder.path()).unwrap_err().to_string();
         let message = message.replace(folder.path().to_str().unwrap(), "FOLDER");
-        insta::assert_snapshot!(message, @"FOLDER holds no server that dbdyno knows: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into");
+        insta::assert_snapshot!(message, @"FOLDER contains no server that dbdyno supports: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into");
     }
 
     #[test]

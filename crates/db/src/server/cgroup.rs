@@ -130,7 +130,7 @@ impl Cgroup {
     /// Words to put before a command, so that the process joins the group before it executes the
     /// command. The kernel charges memory to the group that the process belonged to at its first
     /// use of the memory, so a server must not start in another group.
-    pub fn entering(&self) -> Vec<String> {
+    pub fn joining_command(&self) -> Vec<String> {
         let members = self.folder.join("cgroup.procs").display().to_string();
         ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &members].map(str::to_owned).to_vec()
     }
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!((group.version, group.memory_limit_bytes), (CgroupVersion::V2, 512 << 20));
         assert_eq!(read(&group, "memory.max").as_deref(), Some("536870912"));
         assert_eq!(read(&group, "memory.swap.max"), None, "a kernel without swap accounting");
-        assert!(group.entering()[3].ends_with("/cgroup.procs"));
+        assert!(group.joining_command()[3].ends_with("/cgroup.procs"));
         assert_eq!(group.kills(), 0);
         fs::write(group.folder.join("memory.events"), "low 0\nmax 71\noom 2\noom_kill 1\n").unwrap();
         assert_eq!(group.kills(), 1);

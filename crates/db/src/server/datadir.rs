@@ -389,7 +389,7 @@ pub(crate) fn forget_cached(folder: &Path) -> Result<(), Error> {
     for path in files_below(folder)? {
         let file = File::open(&path).map_err(Error::io("cannot open", path.clone()))?;
         fadvise(&file, 0, None, Advice::DontNeed)
-            .map_err(|errno| Error::io("cannot take out of the cache", path)(errno.into()))?;
+            .map_err(|errno| Error::io("cannot drop from the page cache", path)(errno.into()))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::DbError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "{path} holds no server that dbdyno knows: looked for {looked_for}; \
+        "{path} contains no server that dbdyno supports: looked for {looked_for}; \
          give the folder that the server was unpacked or installed into", path = .path.display()
     )]
     NoServer { path: PathBuf, looked_for: String },
@@ -63,8 +63,7 @@ pub enum Error {
     Certificates { why: String },
 
     #[error(
-        "cannot limit the memory of a server: {why}; run as root, or where control groups may be made, or leave server_memory \
-         out"
+        "cannot limit the memory of a server: {why}; run as root or on a machine where you may make control groups, or leave server_memory out"
     )]
     Cgroup { why: String },
 
@@ -104,7 +103,7 @@ pub enum Error {
     DatabaseNotOurs { database: String, statement: String },
 
     #[error(
-        "every name leads to the only database of this server, {database}, which holds tables and is not marked as \
+        "this server has only the database {database}, which contains tables and is not marked as \
          dbdyno's, so it is left alone; hand it over with: {statement}"
     )]
     OnlyDatabaseNotOurs { database: String, statement: String },

@@ -16,8 +16,8 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::server::asked::ask;
 use crate::server::process::Process;
+use crate::server::programs::ask;
 use crate::server::{Error, log};
 
 /// The variables from dbdyno's own environment that every program gets, besides `LC_*`: the paths
@@ -28,7 +28,7 @@ const PASSED_ON: &[&str] =
 
 /// A command for `program` with a clean environment. dbdyno starts every program through this
 /// function.
-pub fn calling(program: impl AsRef<OsStr>) -> Command {
+pub fn clean_command(program: impl AsRef<OsStr>) -> Command {
     let is_passed_on = |name: &str| PASSED_ON.contains(&name) || name.starts_with("LC_");
     let passed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on));
     let mut command = Command::new(program);
@@ -43,7 +43,7 @@ pub(crate) fn version_of<T>(
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, Error> {
     let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
-    let output = ask(calling(program).args(arguments)).map_err(|error| failed(error.to_string()))?;
+    let output = ask(clean_command(program).args(arguments)).map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.lines().next().unwrap_or("it printed nothing");
@@ -138,7 +138,7 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     options.create(true).append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
     let output = options.open(log).map_err(cannot())?;
     let errors = output.try_clone().map_err(cannot())?;
-    let mut command = calling(&line[0]);
+    let mut command = clean_command(&line[0]);
     command.args(&line[1..]).process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
     Ok(command)
 }
@@ -240,7 +240,7 @@ pub(crate) struct ProcessGroup {
 
 impl ProcessGroup {
     pub(crate) fn start() -> io::Result<Self> {
-        let mut command = calling("sh");
+        let mut command = clean_command("sh");
         command.args(["-c", WAIT_THEN_KILL]).process_group(0);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let group = Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process numbers are i32"));
@@ -356,7 +356,7 @@ mod tests {
     fn a_program_gets_the_variables_that_it_needs_and_no_others() {
         // Cargo gives a test many variables. They represent a password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
-        let found = variables(calling("env"));
+        let found = variables(clean_command("env"));
         let is_known = |name: &String| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_");
         assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
     }
@@ -369,7 +369,7 @@ mod tests {
         let begun = folder.path().join("begun");
         let mut words =
             command_line(Path::new("touch"), &[begun.display().to_string()], Signal::SIGKILL).words;
-        let run = |words: &[String]| calling(&words[0]).args(&words[1..]).status().unwrap().success();
+        let run = |words: &[String]| clean_command(&words[0]).args(&words[1..]).status().unwrap().success();
         let own = std::process::id().to_string();
         let parent = words.iter().position(|word| *word == own).unwrap();
         words[parent] = "1".to_owned();

@@ -7,7 +7,6 @@
 //! [`intents`] turns a plan's config intents into each version's options.
 
 pub(crate) mod address;
-mod asked;
 pub(crate) mod base;
 pub(crate) mod certificates;
 mod cgroup;
@@ -19,6 +18,7 @@ mod process;
 #[cfg(test)]
 #[path = "../../tests/support/program.rs"]
 pub(crate) mod program;
+mod programs;
 pub(crate) mod running;
 pub(crate) mod runtime_dir;
 mod snapshot;
@@ -27,7 +27,6 @@ pub(crate) mod template;
 pub mod intents;
 
 pub use address::{MARKER_TABLE, Ownership, credentials, login_at, tls_settings};
-pub use asked::{ProgramLimits, ProgramLimits as Bounds, Unanswered, ask, output};
 pub use base::{
     Abilities, Base, FileLogin, ServerProbe, ThreadPool, TlsAbility, find_named, list, servers_dir,
 };
@@ -36,8 +35,9 @@ pub use cgroup::Cgroup;
 pub use datadir::{Copied, prepare as prepare_data, remove_data};
 pub use error::Error;
 pub(crate) use intents::OwnConfig;
-pub use launch::{calling, find_in_path, start_detached};
+pub use launch::{clean_command, find_in_path, start_detached};
 pub use process::Stopped;
+pub use programs::{ProgramError, ProgramLimits, ask, output};
 pub use running::{Data, Running, Server, ServerSpec};
 pub use runtime_dir::{RuntimeDir, remove_stale_files};
 pub use snapshot::{Snapshot, SnapshotFile, SnapshotInfo};

@@ -226,7 +226,7 @@ pub(crate) struct Probe<'a> {
     pub(crate) database_server: DatabaseServer,
     /// Whether a login is worth trying. A login that comes too early is refused, and the server
     /// logs the refusal. The argument is the server's process number.
-    pub(crate) is_worth_it: &'a (dyn Fn(u32) -> bool + Sync),
+    pub(crate) may_log_in: &'a (dyn Fn(u32) -> bool + Sync),
     /// Number of logins that the server refused because it was still starting.
     pub(crate) refused: &'a AtomicUsize,
 }
@@ -238,7 +238,7 @@ impl Probe<'_> {
     /// answering. The next login, which is no probe, reports the reason.
     pub(crate) async fn answered(&self, pid: u32) {
         loop {
-            if !(self.is_worth_it)(pid) {
+            if !(self.may_log_in)(pid) {
                 tokio::time::sleep(LOGIN_PAUSE).await;
                 continue;
             }
@@ -261,12 +261,12 @@ impl Probe<'_> {
 /// this port with `SO_REUSEADDR`, as servers do, still gets it (socket(7)). Without the socket,
 /// another process could take the port before dbdyno's server listens or while the server restarts.
 #[derive(Debug)]
-pub(crate) struct KeptPort {
+pub(crate) struct ReservedPort {
     pub(crate) number: u16,
     _socket: OwnedFd,
 }
 
-impl KeptPort {
+impl ReservedPort {
     /// Reserves any free port.
     pub(crate) fn any() -> nix::Result<Self> {
         let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
@@ -378,13 +378,13 @@ mod tests {
 
     #[test]
     fn a_port_is_kept_from_others_and_its_server_gets_it_at_each_start() {
-        let port = KeptPort::any().unwrap();
+        let port = ReservedPort::any().unwrap();
         for _ in 0..2 {
             assert!(!is_free(port.number));
             // The library binds as servers do.
             let server = TcpListener::bind((Ipv4Addr::LOCALHOST, port.number)).unwrap();
             TcpStream::connect(server.local_addr().unwrap()).unwrap();
         }
-        assert_ne!(KeptPort::any().unwrap().number, port.number);
+        assert_ne!(ReservedPort::any().unwrap().number, port.number);
     }
 }

@@ -187,7 +187,7 @@ pub(crate) struct Start<'a> {
     pub(crate) login: DatabaseAddress,
     /// Returns whether a login is worth trying, given the server's process id. A starting server
     /// would refuse the login and log the refusal.
-    pub(crate) is_worth_asking: &'a (dyn Fn(u32) -> bool + Sync),
+    pub(crate) may_log_in: &'a (dyn Fn(u32) -> bool + Sync),
     /// The time limit from spawning the server to its first answer.
     pub(crate) timeout: Duration,
     pub(crate) cancel: Arc<AtomicBool>,
@@ -199,8 +199,8 @@ pub(crate) struct Start<'a> {
 pub struct Running {
     title: String,
     process: Process,
-    /// The runtime directory, which has the socket in it. It is `None` only after [`Running::halt`]
-    /// has stopped the server and taken the directory.
+    /// The runtime directory, which has the socket in it. It is `None` only after
+    /// [`Running::stop_for_restart`] has stopped the server and taken the directory.
     runtime_dir: Option<RuntimeDir>,
     /// The data directory, absolute.
     pub data_dir: PathBuf,
@@ -228,7 +228,7 @@ impl Running {
             notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
         }
         if let Some(cgroup) = runtime_dir.cgroup() {
-            line.words = [cgroup.entering(), line.words].concat();
+            line.words = [cgroup.joining_command(), line.words].concat();
         }
         let log_start = log::length(&log);
         let mut command = launch::detached(&line.words, &log)?;
@@ -250,7 +250,7 @@ impl Running {
             refused_probes: AtomicUsize::new(0),
         };
         datadir::note_server(&server.data_dir, server.pid())?;
-        server.wait_for_answer(start.login, start.is_worth_asking, start.timeout)?;
+        server.wait_for_answer(start.login, start.may_log_in, start.timeout)?;
         Ok(server)
     }
 
@@ -259,7 +259,7 @@ impl Running {
     fn wait_for_answer(
         &self,
         mut login: DatabaseAddress,
-        is_worth_it: &(dyn Fn(u32) -> bool + Sync),
+        may_log_in: &(dyn Fn(u32) -> bool + Sync),
         limit: Duration,
     ) -> Result<(), Error> {
         if let Some(options) = login.login_mut() {
@@ -267,7 +267,7 @@ impl Running {
         }
         // The engine does not matter to a session that runs no statements.
         let database_server = login.database_server("", true);
-        let probe = Probe { database_server, is_worth_it, refused: &self.refused_probes };
+        let probe = Probe { database_server, may_log_in, refused: &self.refused_probes };
         let cannot = || Error::io("cannot watch the server on", &self.data_dir);
         let waits = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -288,7 +288,7 @@ impl Running {
             let (server, log) = (self.title.clone(), self.log.clone());
             if let Some(status) = self.exit_status() {
                 let log_tail = self.log_end();
-                return Err(Error::DiedAtStart { server, status: self.end_of(status), log, log_tail });
+                return Err(Error::DiedAtStart { server, status: self.describe_exit(status), log, log_tail });
             }
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled { what: format!("starting {server}") });
@@ -325,7 +325,7 @@ impl Running {
 
     /// Describes an exit status in words. If the kernel killed the server because of its memory
     /// limit, the text says so.
-    pub fn end_of(&self, status: ExitStatus) -> String {
+    pub fn describe_exit(&self, status: ExitStatus) -> String {
         match self.cgroup().filter(|group| group.kills() > 0) {
             Some(group) => format!(
                 "{status}: the kernel killed it, because it needed more than its memory limit of {}",
@@ -374,7 +374,7 @@ impl Running {
 
     /// Stops the server so that another start can continue with its data, in the same runtime
     /// directory and under the same socket. Any end other than a clean stop is an error.
-    pub fn halt(mut self, limit: Duration) -> Result<(Stopped, RuntimeDir), Error> {
+    pub fn stop_for_restart(mut self, limit: Duration) -> Result<(Stopped, RuntimeDir), Error> {
         let stopped = self.end(limit)?;
         let server = self.title.clone();
         if stopped.killed {

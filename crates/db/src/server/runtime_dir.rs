@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
 use crate::server::certificates::CertificateFiles;
-use crate::server::process::{KeptPort, has_ended, own_marker, started};
+use crate::server::process::{ReservedPort, has_ended, own_marker, started};
 use crate::server::{Certificates, Cgroup, Error, cgroup, datadir};
 
 /// Longest path for a unix socket: the kernel's structure has 108 bytes, and the last one is 0.
@@ -49,7 +49,7 @@ pub(crate) struct RuntimeTls {
     pub(crate) files: CertificateFiles,
     /// A TCP port for servers that have no TLS over unix sockets. It stays reserved across
     /// restarts.
-    pub(crate) port: Arc<KeptPort>,
+    pub(crate) port: Arc<ReservedPort>,
 }
 
 impl RuntimeDir {
@@ -75,7 +75,7 @@ impl RuntimeDir {
         if self.tls.is_none() {
             let files = certificates.write(&self.path().join("tls"))?;
             let cannot = Error::io("cannot find a free port for the server in", self.path());
-            let port = KeptPort::any().map_err(|errno| cannot(errno.into()))?;
+            let port = ReservedPort::any().map_err(|errno| cannot(errno.into()))?;
             self.tls = Some(RuntimeTls { files, port: Arc::new(port) });
         }
         Ok(self)

@@ -30,7 +30,7 @@ pub struct SnapshotInfo {
     pub sha256: String,
     /// The caller's own data, such as the workload's state. The caller needs them again when it
     /// uses a copy.
-    pub knowledge: Value,
+    pub saved_state: Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl Snapshot {
     pub fn take(
         data_dir: &Path,
         folder: &Path,
-        knowledge: Value,
+        saved_state: Value,
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
         if is_link(folder) {
@@ -67,7 +67,7 @@ impl Snapshot {
         fs::rename(data_dir, &data).map_err(Error::io("cannot move the data directory to", data.clone()))?;
         let (files, bytes, sha256) = summed(&data, cancel)?;
         let snapshot =
-            Self { folder: folder.to_path_buf(), info: SnapshotInfo { files, bytes, sha256, knowledge } };
+            Self { folder: folder.to_path_buf(), info: SnapshotInfo { files, bytes, sha256, saved_state } };
         sync(folder)?;
         forget_cached(&data)?;
         write_about(&folder.join(ABOUT), &snapshot.info)?;
@@ -229,7 +229,7 @@ mod tests {
         }
         let found = Snapshot::open(&folder.path().join("s")).unwrap();
         assert_eq!(found, taken);
-        assert_eq!((found.info.bytes, &found.info.knowledge), (10, &json!({ "rows": 3 })));
+        assert_eq!((found.info.bytes, &found.info.saved_state), (10, &json!({ "rows": 3 })));
     }
 
     #[test]

@@ -23,8 +23,8 @@ use serde_json::{Map, Value};
 
 pub use self::SqliteFile as Options;
 use crate::product::{
-    Connection, DeferredWork, Description, LimitedSession, Product, Texts, UpkeepWork, cell, permitted,
-    version_numbers,
+    Connection, DeferredWork, Description, LimitedSession, Product, Texts, UpkeepWork, first_value,
+    permitted, version_numbers,
 };
 use crate::{
     Bounds, Capabilities, DatabaseAddress, DatabaseServer, DeleteForm, Family, IndexDdl, IndexHint,
@@ -171,7 +171,7 @@ impl Product for Sqlite {
     }
 
     async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description> {
-        let version_text = cell(session, "SELECT sqlite_version()").await?.unwrap_or_default();
+        let version_text = first_value(session, "SELECT sqlite_version()").await?.unwrap_or_default();
         let mut settings = pragmas(session, SETTINGS).await?;
         let options = session.rows("PRAGMA compile_options").await?;
         let options: Vec<String> = options.into_iter().flatten().flatten().collect();
@@ -195,8 +195,8 @@ impl Product for Sqlite {
         _capabilities: &Capabilities,
     ) -> Result<DeferredWork> {
         let mut deferred_work = DeferredWork::default();
-        let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
-        let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
+        let page_bytes = number(permitted(first_value(session, "PRAGMA page_size").await)?.flatten());
+        let every = number(permitted(first_value(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
         deferred_work
             .capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
         // NOOP only reads the state; it exists from SQLite 3.51 on. The columns are busy, frames in
@@ -225,7 +225,7 @@ impl Product for Sqlite {
             work.session.query(sql.as_bytes()).await?;
             work.ended(&format!("analyze {table}"), part_start);
         }
-        if cell(&mut work.session, "PRAGMA journal_mode").await?.as_deref() != Some("wal") {
+        if first_value(&mut work.session, "PRAGMA journal_mode").await?.as_deref() != Some("wal") {
             return Ok(());
         }
         let part_start = Instant::now();
@@ -245,7 +245,7 @@ impl Product for Sqlite {
 async fn pragmas(session: &mut LimitedSession<'_, Sqlite>, names: &[&str]) -> Result<Texts> {
     let mut values = Texts::new();
     for &name in names {
-        if let Some(value) = cell(session, &format!("PRAGMA {name}")).await? {
+        if let Some(value) = first_value(session, &format!("PRAGMA {name}")).await? {
             values.insert(name.to_owned(), value);
         }
     }
@@ -317,13 +317,13 @@ mod tests {
         for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"] {
             session.query(sql.as_bytes()).await.unwrap();
         }
-        let owed = deferred_work(&mut session, &capabilities).await.unwrap();
+        let work = deferred_work(&mut session, &capabilities).await.unwrap();
         // The log has at least four frames of 4096 bytes: the first page, the table's page, and the
         // table's page again for each INSERT.
-        assert!(owed.levels["wal_bytes"] >= 4 * 4096, "{owed:?}");
+        assert!(work.levels["wal_bytes"] >= 4 * 4096, "{work:?}");
         assert_eq!(
             deferred_work(&mut session, &capabilities).await.unwrap(),
-            owed,
+            work,
             "looking changes nothing"
         );
         session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();

@@ -97,14 +97,14 @@ async fn check_all(bases: Vec<PathBuf>) {
 
 async fn check(server: &Server) {
     let mut session = loaded(server).await;
-    let owed = deferred_work(&mut session, &capabilities("InnoDB", true)).await.unwrap();
+    let work = deferred_work(&mut session, &capabilities("InnoDB", true)).await.unwrap();
     for level in [DIRTY, "checkpoint_age_bytes", "history_list_length"] {
-        assert!(owed.levels.contains_key(level), "{}: {owed:?}", server.name);
+        assert!(work.levels.contains_key(level), "{}: {work:?}", server.name);
     }
-    assert!(owed.levels["checkpoint_age_bytes"] > 1 << 20, "{}: {owed:?}", server.name);
+    assert!(work.levels["checkpoint_age_bytes"] > 1 << 20, "{}: {work:?}", server.name);
     // The pool has 64 MiB, and the server keeps a part of them for its own use.
-    assert!((60..=64).contains(&(owed.capacities["buffer_pool_bytes"] >> 20)), "{}: {owed:?}", server.name);
-    assert!(owed.capacities["redo_capacity_bytes"] >= 1 << 23, "{}: {owed:?}", server.name);
+    assert!((60..=64).contains(&(work.capacities["buffer_pool_bytes"] >> 20)), "{}: {work:?}", server.name);
+    assert!(work.capacities["redo_capacity_bytes"] >= 1 << 23, "{}: {work:?}", server.name);
 
     let capped = settled(&mut session, quiet(1, BOUNDS)).await.unwrap();
     assert!(!capped.is_quiet && capped.took >= capped.cap, "{}: {capped:?}", server.name);

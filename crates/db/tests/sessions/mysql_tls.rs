@@ -130,7 +130,7 @@ async fn an_old_server_without_tls_is_refused_if_tls_is_required() {
 
 async fn check_without_tls(plain: &Server) {
     let reported = refused(plain.root().with_tls(tls(TlsMode::Require))).await;
-    assert!(reported.contains("the server offers no TLS, which was demanded"), "{reported}");
+    assert!(reported.contains("the server does not offer TLS, which the plan requires"), "{reported}");
     let session = connected(&plain.root().with_tls(tls(TlsMode::Prefer))).await;
     assert_eq!(session.encryption(), None);
 }

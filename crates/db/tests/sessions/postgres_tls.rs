@@ -87,7 +87,10 @@ async fn a_server_without_tls_is_refused_if_tls_is_required() {
     let server = shared::postgres().await;
     let authority = Authority::new("another");
     let reported = refused(server.tcp("postgres").with_tls(tls(TlsMode::Require, &authority))).await;
-    assert!(reported.contains("the server offers no TLS, which was demanded; set ssl = on"), "{reported}");
+    assert!(
+        reported.contains("the server does not offer TLS, which the plan requires; set ssl = on"),
+        "{reported}"
+    );
 }
 
 /// Checks short and long answers and statements: simple, prepared and COPY.

@@ -128,11 +128,11 @@ async fn check_quiet(server: &Server, session: &mut AnySession) {
     while dead_rows(session).await < 10_000 && begun.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let owed = deferred_work(session, &capabilities()).await.unwrap();
-    assert!(owed.levels["dead_rows"] >= 10_000, "{}: {owed:?}", server.name);
-    assert!(owed.levels["wal_since_checkpoint_bytes"] > 1 << 20, "{}: {owed:?}", server.name);
-    assert!(owed.capacities["redo_capacity_bytes"] > 1 << 24, "{}: {owed:?}", server.name);
-    assert_eq!(owed.levels["vacuums_running"], 0, "{}: {owed:?}", server.name);
+    let work = deferred_work(session, &capabilities()).await.unwrap();
+    assert!(work.levels["dead_rows"] >= 10_000, "{}: {work:?}", server.name);
+    assert!(work.levels["wal_since_checkpoint_bytes"] > 1 << 20, "{}: {work:?}", server.name);
+    assert!(work.capacities["redo_capacity_bytes"] > 1 << 24, "{}: {work:?}", server.name);
+    assert_eq!(work.levels["vacuums_running"], 0, "{}: {work:?}", server.name);
 
     let held = settling(session, 3, true).await;
     assert!(!held.is_quiet && held.missed == ["dead_rows"], "{}: {held:?}", server.name);
@@ -144,7 +144,7 @@ async fn check_quiet(server: &Server, session: &mut AnySession) {
     assert!(calm.is_quiet, "{}: {calm:?}", server.name);
     let last = &calm.samples.last().unwrap().1;
     assert!(last["dead_rows"] <= calm.bounds["dead_rows"], "{}: {calm:?}", server.name);
-    assert!(last["wal_since_checkpoint_bytes"] < owed.levels["wal_since_checkpoint_bytes"]);
+    assert!(last["wal_since_checkpoint_bytes"] < work.levels["wal_since_checkpoint_bytes"]);
 }
 
 async fn settling(session: &mut AnySession, cap_seconds: u64, owned: bool) -> Settling {

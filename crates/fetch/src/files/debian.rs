@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use dbdyno_db::server::Base;
 
 use crate::Error;
-use crate::files::programs::{fetching, run};
+use crate::files::programs::{download_command, run};
 use crate::files::{Entry, Goal, Source, catalogue, unfetchable};
 
 /// The dynamic loader's path in the base directory or in its `usr`.
@@ -45,7 +45,7 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
     run("downloading packages", &mut download, goal.cancel)?;
     for file in debs(goal.downloads)? {
         let what = format!("unpacking {}", file.display());
-        run(&what, fetching("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
+        run(&what, download_command("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
     }
     // Releases before the merge of /lib and /usr/lib have both folders. Later releases have only
     // /usr/lib.
@@ -137,7 +137,7 @@ fn link_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     for folder in folders.iter().cloned().chain(own) {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for program in entries.flatten().map(|entry| entry.path()).filter(|path| is_program(path)) {
-            let mut command = fetching("patchelf");
+            let mut command = download_command("patchelf");
             command.arg("--set-interpreter").arg(&loader);
             command.args(["--force-rpath", "--set-rpath", &libraries]).arg(&program);
             run(&format!("setting the library path of {}", program.display()), &mut command, goal.cancel)?;
@@ -150,8 +150,12 @@ fn link_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
 /// program.
 fn is_program(path: &Path) -> bool {
     let file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-    file && run("", fetching("patchelf").arg("--print-interpreter").arg(path), &AtomicBool::new(false))
-        .is_ok()
+    file && run(
+        "",
+        download_command("patchelf").arg("--print-interpreter").arg(path),
+        &AtomicBool::new(false),
+    )
+    .is_ok()
 }
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -211,7 +215,7 @@ impl Apt {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = fetching(program);
+        let mut command = download_command(program);
         command.arg("-q").args(&self.options).env("LC_ALL", "C");
         command
     }
@@ -225,7 +229,7 @@ struct Mirrors {
 }
 
 fn mirrors(cancel: &AtomicBool) -> Result<Mirrors, Error> {
-    let mut command = fetching("apt-get");
+    let mut command = download_command("apt-get");
     command.args(["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]);
     let text = run("asking apt for the machine's Debian mirror", &mut command, cancel)?;
     let mut mirrors = Mirrors::default();
@@ -288,9 +292,9 @@ mod tests {
     #[test]
     fn the_error_for_a_suite_that_moved_on_says_what_it_has_and_how_to_get_it() {
         let entry = crate::by_name("mariadb-11.8.6").unwrap();
-        insta::assert_snapshot!(moved(&entry, "trixie", &["11.8.9".to_owned()]), @"cannot get mariadb-11.8.6: Debian trixie has 11.8.9 by now, and a suite keeps one version only; `dbdyno servers get mariadb-11.8-debian` takes what it has; for this one unpack packages that you kept and `dbdyno servers add` their folder");
+        insta::assert_snapshot!(moved(&entry, "trixie", &["11.8.9".to_owned()]), @"cannot get mariadb-11.8.6: Debian trixie has 11.8.9 by now, and a suite keeps one version only; `dbdyno servers get mariadb-11.8-debian` takes what it has; to get this version, unpack packages that you have kept and add their folder with `dbdyno servers add`");
         let entry = crate::by_name("pg-19-debian").unwrap();
-        insta::assert_snapshot!(moved(&entry, "experimental", &[]), @"cannot get pg-19-debian: Debian experimental has no such package by now, and a suite keeps one version only; for this one unpack packages that you kept and `dbdyno servers add` their folder");
+        insta::assert_snapshot!(moved(&entry, "experimental", &[]), @"cannot get pg-19-debian: Debian experimental has no such package by now, and a suite keeps one version only; to get this version, unpack packages that you have kept and add their folder with `dbdyno servers add`");
     }
 
     #[test]

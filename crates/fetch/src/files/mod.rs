@@ -67,7 +67,7 @@ pub(crate) fn fetch(
     if !Base::is_in(&partial.path) {
         return Err(unfetchable(entry, "the unpacked files hold no server program: the source has changed"));
     }
-    partial.become_whole(&base)
+    partial.complete(&base)
 }
 
 fn unpack(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
@@ -145,7 +145,7 @@ impl Partial {
     }
 
     /// Renames the folder to `base`, because it is complete.
-    pub(crate) fn become_whole(self, base: &Path) -> Result<(), Error> {
+    pub(crate) fn complete(self, base: &Path) -> Result<(), Error> {
         fs::rename(&self.path, base).map_err(Error::io("cannot rename the unpacked server to", base))
     }
 }
@@ -183,7 +183,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         drop(Partial::new(folder.path(), "a").unwrap());
         assert!(!at("a.partial").exists());
-        Partial::new(folder.path(), "b").unwrap().become_whole(&at("b")).unwrap();
+        Partial::new(folder.path(), "b").unwrap().complete(&at("b")).unwrap();
         assert!(at("b").is_dir() && !at("b.partial").exists());
         drop(Partial::of(folder.path(), "b").unwrap());
         assert!(!at("b").exists() && !at("b.partial").exists());

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dbdyno_db::server::{Bounds, Unanswered, calling, find_in_path, output};
+use dbdyno_db::server::{ProgramError, ProgramLimits, clean_command, find_in_path, output};
 use dbdyno_products::Product;
 
 use crate::Error;
@@ -39,14 +39,14 @@ const DOWNLOAD_VARIABLES: &[&str] = &[
 ];
 
 /// A command for the downloading program `program`, with a clean environment.
-pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn download_command(program: impl AsRef<OsStr>) -> Command {
     let is_passed_on = |name: &str| {
         let lower = name.to_ascii_lowercase();
         // npm keeps its settings, such as registries, in these variables.
         DOWNLOAD_VARIABLES.contains(&lower.as_str()) || lower.starts_with("npm_config_")
     };
     let passed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on));
-    let mut command = calling(program);
+    let mut command = clean_command(program);
     command.envs(passed_on);
     command
 }
@@ -67,9 +67,9 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
     }
     // The program has its own process group, so Ctrl-C in the terminal reaches only dbdyno, which
     // then stops the whole group and cleans up.
-    let output = match output(command, &Bounds { limit: None, kept_bytes: KEPT_BYTES, cancel }) {
+    let output = match output(command, &ProgramLimits { limit: None, kept_bytes: KEPT_BYTES, cancel }) {
         Ok(output) => output,
-        Err(Unanswered::Cancelled) => return Err(stopped()),
+        Err(ProgramError::Cancelled) => return Err(stopped()),
         Err(error) => return Err(failed("cannot be run".to_owned(), error.to_string())),
     };
     if output.status.success() {
@@ -189,7 +189,7 @@ fn install(packages: &[String]) -> Result<(), Error> {
 }
 
 fn apt_get() -> Command {
-    let mut command = fetching("apt-get");
+    let mut command = download_command("apt-get");
     command.arg("-q").env("DEBIAN_FRONTEND", "noninteractive");
     command
 }
@@ -207,9 +207,9 @@ mod tests {
     fn a_downloading_program_gets_the_variables_that_it_needs_and_no_others() {
         // Cargo gives a test many variables. They represent a password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
-        let printed = run("printing", &mut fetching("env"), &NOT_CANCELLED).unwrap();
+        let printed = run("printing", &mut download_command("env"), &NOT_CANCELLED).unwrap();
         let names: Vec<&str> = printed.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-        let everywhere = calling("env");
+        let everywhere = clean_command("env");
         let is_known = |name: &&str| {
             everywhere.get_envs().any(|(known, _)| known == *name)
                 || DOWNLOAD_VARIABLES.contains(&name.to_ascii_lowercase().as_str())

@@ -14,7 +14,7 @@ const ATTEMPTS: usize = 8;
 
 /// Repeats `attempt` until it succeeds, because other load on the machine can spoil its timing. A
 /// fault of the server would spoil every attempt. The error of an attempt says what was seen.
-pub(crate) async fn once_undisturbed(attempt: impl AsyncFn() -> Result<(), String>) {
+pub(crate) async fn retry_if_disturbed(attempt: impl AsyncFn() -> Result<(), String>) {
     let mut spoilt = Vec::new();
     for _ in 0..ATTEMPTS {
         match attempt().await {
@@ -27,7 +27,7 @@ pub(crate) async fn once_undisturbed(attempt: impl AsyncFn() -> Result<(), Strin
 
 /// Returns the result of an attempt. It is an error with the text of `seen` unless `condition`
 /// holds.
-pub(crate) fn went(condition: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
+pub(crate) fn ok_if(condition: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
     if condition { Ok(()) } else { Err(format!("{seen:?}")) }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use dbdyno_db::{AnySession, Param, Session};
 use dbdyno_known_answer::{Protocol, Script};
 
-use crate::support::{BOTH, Running, once_undisturbed, went};
+use crate::support::{BOTH, Running, ok_if, retry_if_disturbed};
 
 /// Sends `count` statements, one after the other, and returns their times.
 async fn times(session: &mut AnySession, count: usize) -> Vec<Duration> {
@@ -26,7 +26,7 @@ async fn times(session: &mut AnySession, count: usize) -> Vec<Duration> {
 async fn every_answer_takes_at_least_its_own_delay_and_most_take_little_more() {
     for protocol in BOTH {
         for delay in ["constant 2ms", "exponential 2ms", "lognormal 2ms 0.5", "bimodal 1ms 4ms 0.2"] {
-            once_undisturbed(async || delayed(protocol, delay).await).await;
+            retry_if_disturbed(async || delayed(protocol, delay).await).await;
         }
     }
 }
@@ -48,12 +48,12 @@ async fn delayed(protocol: Protocol, delay: &str) -> Result<(), String> {
     assert_eq!(stats.programmed.mean(), programmed / 150, "{delay}");
     assert!(stats.actual.mean() >= stats.programmed.mean());
     late.sort();
-    went(late[late.len() / 2] < Duration::from_millis(2), late)
+    ok_if(late[late.len() / 2] < Duration::from_millis(2), late)
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn connections_wait_side_by_side() {
-    once_undisturbed(answers_side_by_side).await;
+    retry_if_disturbed(answers_side_by_side).await;
 }
 
 async fn answers_side_by_side() -> Result<(), String> {
@@ -77,7 +77,7 @@ async fn answers_side_by_side() -> Result<(), String> {
     let taken = begin.elapsed();
     assert!(taken >= Duration::from_millis(100), "{taken:?}");
     // One after the other, the answers would take 4 s.
-    went(taken < Duration::from_millis(3000), taken)
+    ok_if(taken < Duration::from_millis(3000), taken)
 }
 
 /// CPU time of this process, in which the server runs too.
@@ -89,7 +89,7 @@ fn process_cpu() -> Duration {
 #[tokio::test(flavor = "current_thread")]
 async fn a_burn_is_cpu_time_of_the_process() {
     for protocol in BOTH {
-        once_undisturbed(async || {
+        retry_if_disturbed(async || {
             let server =
                 Running::start(protocol, Script { burn: Duration::from_micros(500), ..Script::default() });
             let mut session = server.connect().await;
@@ -102,7 +102,7 @@ async fn a_burn_is_cpu_time_of_the_process() {
             assert!(times.iter().all(|time| *time >= Duration::from_micros(500)));
             // On some virtual machines the thread's CPU clock goes on while the hypervisor has
             // taken the CPU away. A burn that is interrupted in this way is too long.
-            went(burnt < wanted * 2, burnt)
+            ok_if(burnt < wanted * 2, burnt)
         })
         .await;
     }
@@ -111,7 +111,7 @@ async fn a_burn_is_cpu_time_of_the_process() {
 #[tokio::test(flavor = "current_thread")]
 async fn text_queries_cost_nothing_when_only_executions_are_programmed() {
     for protocol in BOTH {
-        once_undisturbed(async || {
+        retry_if_disturbed(async || {
             let script = Script {
                 delay: "uniform 2ms 4ms".parse().unwrap(),
                 burn: Duration::from_millis(1),
@@ -133,7 +133,7 @@ async fn text_queries_cost_nothing_when_only_executions_are_programmed() {
             assert!(stats.actual.mean() >= Duration::from_millis(3), "{stats:?}");
             // The three executions burn 1 ms each. If the 50 text queries also did, the sum would
             // be 53 ms.
-            went(stats.burnt < Duration::from_millis(20), stats.burnt)
+            ok_if(stats.burnt < Duration::from_millis(20), stats.burnt)
         })
         .await;
     }
@@ -141,7 +141,7 @@ async fn text_queries_cost_nothing_when_only_executions_are_programmed() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_long_burn_does_not_delay_answers_on_other_connections() {
-    once_undisturbed(answers_during_a_burn).await;
+    retry_if_disturbed(answers_during_a_burn).await;
 }
 
 async fn answers_during_a_burn() -> Result<(), String> {
@@ -173,13 +173,13 @@ async fn answers_during_a_burn() -> Result<(), String> {
     assert!(burnt >= Duration::from_millis(600), "{burnt:?}");
     // Even if the burn blocked the thread, one answer could come before the burn begins, and one as
     // it ends.
-    went(answered > 2, answered)
+    ok_if(answered > 2, answered)
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_freeze_delays_statements_for_its_whole_length() {
     for protocol in BOTH {
-        once_undisturbed(async || frozen(protocol).await).await;
+        retry_if_disturbed(async || frozen(protocol).await).await;
     }
 }
 
@@ -209,7 +209,7 @@ async fn frozen(protocol: Protocol) -> Result<(), String> {
     // In the 100 ms between two freezes there is time for about 40 statements, or fewer on a busy
     // machine. A statement that is on its way when a freeze begins waits for all of it.
     let max = server.stop().actual.max();
-    went(times.len() > 60 && max >= length, (times.len(), max))
+    ok_if(times.len() > 60 && max >= length, (times.len(), max))
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -158,8 +158,8 @@ fn logins_keep_the_rate_that_was_asked_for_and_each_is_timed() {
     // The storm takes at least as long as the logins of any one thread.
     let mut of_thread: HashMap<_, Vec<Instant>> = HashMap::new();
     opened.iter().for_each(|(thread, at)| of_thread.entry(*thread).or_default().push(*at));
-    let least = of_thread.values().map(|opened| opened[opened.len() - 1] - opened[0]).max();
-    let min_us = u64::try_from(least.expect("a thread").as_micros()).expect("a short time");
+    let lowest = of_thread.values().map(|opened| opened[opened.len() - 1] - opened[0]).max();
+    let min_us = u64::try_from(lowest.expect("a thread").as_micros()).expect("a short time");
     assert!((min_us..=most_us).contains(&storm_us), "{storm_us}, not {min_us} to {most_us}");
     let logins =
         record.histograms.iter().find(|span| span.tag() == "login/service").expect("times of logins");

@@ -219,7 +219,7 @@ impl Observer for Looking {
         self.window_ended.store(true, Ordering::Release);
     }
 
-    fn has_looked(&mut self) -> bool {
+    fn has_sampled(&mut self) -> bool {
         self.since.is_some_and(|since| since.elapsed() >= self.takes)
     }
 }
@@ -350,7 +350,7 @@ fn assert_cut_at_the_window(record: &StepRecord) {
 
 /// Repeats `attempt` until it succeeds, because other load on the machine can spoil its timing. A
 /// fault of the engine would spoil every attempt. The error of an attempt says what was seen.
-pub(crate) fn once_undisturbed(mut attempt: impl FnMut() -> Result<(), String>) {
+pub(crate) fn retry_if_disturbed(mut attempt: impl FnMut() -> Result<(), String>) {
     let mut spoilt = Vec::new();
     for _ in 0..ATTEMPTS {
         match attempt() {
@@ -363,7 +363,7 @@ pub(crate) fn once_undisturbed(mut attempt: impl FnMut() -> Result<(), String>) 
 
 /// Returns the result of an attempt. It is an error with the text of `seen` unless `condition`
 /// holds.
-pub(crate) fn went(condition: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
+pub(crate) fn ok_if(condition: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
     if condition { Ok(()) } else { Err(format!("{seen:?}")) }
 }
 

@@ -6,7 +6,7 @@ use dbdyno_model::ColumnDefinitions;
 use super::{MARIADB, MysqlOptions};
 use crate::settings::{LATER, NEVER, SYNCED, Value, io_words, switch};
 use crate::variant::{TypedOptions, engine_name};
-use crate::{Derive, Knowledge, Reader, Subject};
+use crate::{Derive, Reader, SettingsSource, Subject};
 
 /// Every function for a class, by its name in `classes.toml` or `pitfalls.toml`.
 pub(super) const CLASSES: &[(&str, Derive)] = &[
@@ -180,8 +180,8 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
 /// predicted in the same way as in [`column_definitions`].
 fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     let agreed = reader.text("protocol_options")?;
-    let Subject { planned, knowledge, .. } = reader.subject;
-    if *knowledge == Knowledge::Effective {
+    let Subject { planned, settings_source, .. } = reader.subject;
+    if *settings_source == SettingsSource::Effective {
         return Some(Value::words(agreed));
     }
     let MysqlOptions { deprecate_eof, session_track, .. } = MysqlOptions::read(&planned.variant.options);
@@ -195,8 +195,8 @@ fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
 /// default.
 fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
-    let charset = match subject.knowledge {
-        Knowledge::Effective => subject.session.get("character_set_client")?.clone(),
+    let charset = match subject.settings_source {
+        SettingsSource::Effective => subject.session.get("character_set_client")?.clone(),
         _ => {
             let asked = MysqlOptions::read(&subject.planned.variant.options).client_charset;
             asked.unwrap_or_else(|| "utf8mb4".to_owned())

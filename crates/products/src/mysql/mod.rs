@@ -94,8 +94,8 @@ pub struct MysqlOptions {
     /// (`CLIENT_SESSION_TRACK`); yes when left out, as both products' own client libraries do where
     /// the server can (MySQL from 5.7, MariaDB from 10.2).
     pub session_track: Option<bool>,
-    /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a
-    /// password is encrypted with that would otherwise go to no server over TCP without TLS.
+    /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan. It
+    /// encrypts a password that is otherwise never sent over TCP without TLS.
     pub server_public_key: Option<PathBuf>,
     /// Such a password may be encrypted with the key that the MySQL server at `address` sends. A
     /// server that poses as it sends a key of its own and reads the password.

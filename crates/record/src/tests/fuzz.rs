@@ -71,7 +71,7 @@ fn events() {
 #[test]
 fn counters() {
     fuzz("counters", &[seed("counters/server.jsonl")], |_, input| {
-        let (mut before_us, mut lines) = (None, counters::Together::default());
+        let (mut before_us, mut lines) = (None, counters::SeriesBuilder::default());
         each_line(Path::new("f"), input, false, |line, _| {
             let entry = counters::parse_line(line)?;
             if let Some(at_us) = entry.at_us() {

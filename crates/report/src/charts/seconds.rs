@@ -96,7 +96,7 @@ fn of_kind(charts: &Charts<'_>, step: &StepFindings, kind: &str, id: &str) -> Op
     };
     let each = match has_blocks(step) {
         true if charts.has_all_blocks => " One line per block.",
-        true => " Of each variant the block of median rate.",
+        true => " Each variant's line is its block with the median rate.",
         false => "",
     };
     let last = runs().flat_map(|(_, run)| run.seconds.iter().map(|point| point.second)).max()?;
@@ -204,7 +204,7 @@ fn why_not(run: &StepRun, headline_kind: &str) -> Option<&'static str> {
     if seconds < MIN_SECONDS {
         return Some("less than two whole seconds");
     }
-    (!run.has_telling_seconds).then_some("too few answers for single seconds to say something")
+    (!run.has_telling_seconds).then_some("too few answers per second")
 }
 
 /// Notes which of a variant's runs are not drawn, by reason, and whether the variant has no line at

@@ -144,7 +144,10 @@ pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Ch
     let is_known = across.iter().any(|at| levels(second).iter().any(|level| rate(at, level).is_some()));
     is_known.then(|| {
         chart(
-            format!("{}: {first} and {second} together. Parallel lines do not interact.", step.name),
+            format!(
+                "{}: {first} and {second} together. If the lines are parallel, the factors do not interact.",
+                step.name
+            ),
             json!({
                 "kind": "interaction",
                 "unit": step.rate_label,

@@ -63,7 +63,7 @@ fn note(scope: Scope<'_>, has_intervals: bool) -> String {
     let mode = scope.workload.options.get("data").and_then(Value::as_str);
     let fresh = mode.filter(|mode| FRESH_MODES.contains(mode)).map_or_else(String::new, |mode| {
         format!(
-            " No writes lie between them in this run: each step began on fresh tables (data = \"{mode}\")."
+            " In this run there are no writes between them: each step began on fresh tables (data = \"{mode}\")."
         )
     });
     format!(

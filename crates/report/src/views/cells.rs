@@ -239,8 +239,8 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
             }
             if step.misses_schedule_of(base, &variant.variant) {
                 cell.note = step.reached_rate(variant).map_or_else(String::new, reached_rate_text);
-            } else if variant.to_base.verdict == Some(Verdict::Paced) {
-                cell.note = "the rate is the plan's".to_owned();
+            } else if variant.to_base.verdict == Some(Verdict::OnSchedule) {
+                cell.note = "the plan sets the rate".to_owned();
             }
             cell
         }
@@ -254,7 +254,7 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
             note: format!("both it and {base} were cut off at the time limit"),
             ..Cell::from(BOTH_CUT_OFF)
         },
-        None if variant.rate == Some(0.0) => absent("nothing was done"),
+        None if variant.rate == Some(0.0) => absent("no operation completed"),
         None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
         None => placeholder(scope, variant).into(),
     };
@@ -574,7 +574,7 @@ mod tests {
 
     #[test]
     fn only_verdicts_of_a_difference_have_a_colour() {
-        let of = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Undecided, Verdict::Paced];
+        let of = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Undecided, Verdict::OnSchedule];
         let (n, b, y) = (Tone::Plain, Tone::Above, Tone::Below);
         assert_eq!(of.map(|verdict| by_verdict(Some(verdict))), [b, y, n, n, n]);
         assert_eq!(by_verdict(None), n, "one block");

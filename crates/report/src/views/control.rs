@@ -59,7 +59,7 @@ fn note(scope: Scope<'_>, control: &str) -> String {
     let count = |wanted: &[Verdict]| verdicts.iter().filter(|verdict| wanted.contains(verdict)).count();
     let rare = [
         (count(&[Verdict::Invalid]), "invalid"),
-        (count(&[Verdict::Paced]), "paced"),
+        (count(&[Verdict::OnSchedule]), "on schedule"),
         (count(&[Verdict::Missed, Verdict::Stalled]), "that missed its rate or stalled"),
     ];
     let rare = rare.iter().filter(|(count, _)| *count > 0);

@@ -50,7 +50,11 @@ pub(super) fn by_machine(scope: Scope<'_>) -> Vec<Table> {
         .machines
         .iter()
         .map(|(name, blocks)| Column::new(name, &numbered(blocks.len(), "block"), ""));
-    let p = Column::new("p", "adjusted", "Probability of machines so unlike if the ratio were one on all.");
+    let p = Column::new(
+        "p",
+        "adjusted",
+        "Probability of differences this large if all machines had the same ratio.",
+    );
     let heads = machines.chain([p]).chain(has_odd.then(|| Column::words("odd")));
     let labels = vec![Column::new("step", "", ""), Column::new("variant", "", "")];
     let mut table = Table::new("By machine", &by_machine_note(scope, has_odd), labels, heads);
@@ -59,7 +63,7 @@ pub(super) fn by_machine(scope: Scope<'_>) -> Vec<Table> {
         let ratios = scope.run.machines.iter().map(|(name, of)| cell(scope, step, found, name, of.len()));
         let p = match found.q_interaction {
             Some(q) => number(q, p_text(q)),
-            None => absent("it takes two machines with two blocks each"),
+            None => absent("needs two machines with at least two blocks each"),
         };
         let odd = has_odd.then(|| Cell::from(odd(found).map_or("", |odd| odd.machine.as_str())));
         table.push(label.into_iter().chain(ratios).chain([p]).chain(odd));
@@ -83,8 +87,11 @@ fn cell(scope: Scope<'_>, step: &StepFindings, found: &ByMachine, machine: &str,
 }
 
 fn by_machine_note(scope: Scope<'_>, has_odd: bool) -> String {
-    let odd =
-        if has_odd { " odd: the machine that lies farther from all others than blocks scatter." } else { "" };
+    let odd = if has_odd {
+        " odd: the machine that differs from all others by more than the blocks scatter."
+    } else {
+        ""
+    };
     format!(
         "Ratio to {} in the same block, geometric mean over the blocks of each machine. p: F test of machine × variant over the \
          machines with two blocks or more, adjusted over all steps and variants; below 0.05 the ratio depends on the machine.{odd} \

@@ -39,8 +39,8 @@ fn note(scope: Scope<'_>) -> String {
         false => format!("Rate divided by the rate of {} in the same block", scope.run.base),
     };
     let mut text = match (blocks.iter().min(), blocks.iter().max()) {
-        (Some(least), Some(most)) => {
-            let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+        (Some(min), Some(max)) => {
+            let count = if min == max { format!("{max}") } else { format!("{min} to {max}") };
             format!(
                 "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. \
                  faster, slower: the difference is significant and the ratio is beyond the margin of {}. \
@@ -66,9 +66,9 @@ fn note(scope: Scope<'_>) -> String {
              the other blocks.",
         );
     }
-    if has(Verdict::Paced) {
+    if has(Verdict::OnSchedule) {
         text.push_str(&format!(
-            " paced: the plan fixes the rate and it was kept; compare response times in the step's \
+            " on schedule: the plan fixes the rate and it was kept; compare response times in the step's \
              table {TIMES_TABLE}."
         ));
     }

@@ -33,7 +33,7 @@ pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
 /// Returns the sentence for a workload in which no comparison has a second block. It is `None` for
 /// any other workload.
 pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
-    let is_one = !scope.compared().is_empty() && scope.workload.most_ratio_blocks(&scope.run.base) == 1;
+    let is_one = !scope.compared().is_empty() && scope.workload.max_ratio_blocks(&scope.run.base) == 1;
     is_one.then(|| match scope.run.blocks_planned {
         0 | 1 => "One block: differences may be chance; use --blocks 5.".to_owned(),
         planned => format!("One block of {planned} was measured: differences may be chance."),
@@ -385,7 +385,7 @@ pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
 fn has_verdicts(scope: Scope<'_>) -> bool {
     let mut variants = scope.steps().flat_map(|step| &step.variants);
     variants.any(|variant| variant.to_base.inference().is_some())
-        || scope.workload.most_ratio_blocks(&scope.run.base) > 1
+        || scope.workload.max_ratio_blocks(&scope.run.base) > 1
 }
 
 /// Returns the verdict of a step, if the step says anything about the variant.
@@ -439,7 +439,7 @@ impl<'a> Against<'a> {
                 missed.join(", ")
             ));
         }
-        parts.extend(self.paced());
+        parts.extend(self.on_schedule());
         // A load whose data later blocks restore has one block, however many the plan has.
         let is_single =
             |variant: &VariantStep| variant.to_base.ratio.is_some() && variant.to_base.verdict.is_none();
@@ -452,7 +452,7 @@ impl<'a> Against<'a> {
     /// may be chance, so that a ratio is named only where it is the only one.
     fn differences(self) -> String {
         let steps = self.steps().filter(|(_, variant)| {
-            !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::Paced))
+            !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::OnSchedule))
         });
         let ratios = steps.filter_map(|(step, variant)| Some((variant.to_base.ratio.as_ref()?, step)));
         // A time limit may hide on which side of 1 a ratio lies, and whether it is near.
@@ -494,7 +494,7 @@ impl<'a> Against<'a> {
         parts.extend((!differing.is_empty()).then(|| format!("{rate}{differing}")));
         parts.extend(counted("within 5 %", near.len()));
         parts.extend(counted("unknown because of a time limit", open.len()));
-        parts.extend(self.paced());
+        parts.extend(self.on_schedule());
         parts.extend(counted("no ratio", self.without_ratio()));
         self.sentence(&parts) + &self.base_stalled()
     }
@@ -527,7 +527,7 @@ impl<'a> Against<'a> {
     }
 
     /// Counts the steps whose rate the plan sets: those that missed it, and those that kept it.
-    fn paced(self) -> Vec<String> {
+    fn on_schedule(self) -> Vec<String> {
         let base = &self.scope.run.base;
         let missed: Vec<String> = self
             .with(Verdict::Missed)
@@ -540,12 +540,16 @@ impl<'a> Against<'a> {
             let steps = numbered(missed.len(), "step");
             format!("schedule missed, which {base} kept, in {steps} ({})", missed.join("; "))
         });
-        let paced: Vec<String> = self.with(Verdict::Paced).map(|found| self.times(found)).collect();
-        let paced_text = (!paced.is_empty()).then(|| {
-            let steps = numbered(paced.len(), "step");
-            format!("paced in {steps} (the plan fixes the rate; p99 response time: {})", paced.join(", "))
+        let on_schedule: Vec<String> =
+            self.with(Verdict::OnSchedule).map(|found| self.times(found)).collect();
+        let on_schedule_text = (!on_schedule.is_empty()).then(|| {
+            let steps = numbered(on_schedule.len(), "step");
+            format!(
+                "on schedule in {steps} (the plan fixes the rate; p99 response time: {})",
+                on_schedule.join(", ")
+            )
         });
-        missed_text.into_iter().chain(paced_text).collect()
+        missed_text.into_iter().chain(on_schedule_text).collect()
     }
 
     /// Returns words such as `qr100 1.52 ms against 1.40 ms`, with the p99 response times of
@@ -758,8 +762,8 @@ mod tests {
     #[test]
     fn steps_whose_rate_is_the_plans_are_counted_apart_with_their_response_times() {
         let mut findings = fixture::with_blocks(3);
-        findings.workloads[0].steps[5].variants[1].to_base.verdict = Some(Verdict::Paced);
-        insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; paced in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        findings.workloads[0].steps[5].variants[1].to_base.verdict = Some(Verdict::OnSchedule);
+        insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; on_schedule in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     fn said(base: f64, variant: f64, ratio: f64) -> Option<String> {

@@ -108,7 +108,7 @@ impl Series {
 /// Runs `attempt` until it succeeds, at most eight times. It is for tests of timing, which fail
 /// when the machine is busy. A mistake of the sampler makes all attempts fail. The error of an
 /// attempt says which sample was missing.
-pub(crate) fn once_undisturbed(attempt: impl Fn() -> Result<(), String>) {
+pub(crate) fn retry_if_disturbed(attempt: impl Fn() -> Result<(), String>) {
     let mut failures = Vec::new();
     for _ in 0..8 {
         match attempt() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::{Recording, once_undisturbed, wait_for};
+use crate::common::{Recording, retry_if_disturbed, wait_for};
 use dbdyno_db::{DatabaseAddress, DatabaseServer, TimeLimits, mysql, null};
 use dbdyno_sample::{Config, Error, Report, Sampler};
 use nix::sys::signal::{Signal, kill};
@@ -200,7 +200,7 @@ fn the_clock_and_the_ticks_of_a_busy_process_agree() {
 
 #[test]
 fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end() {
-    once_undisturbed(samples_around_a_step);
+    retry_if_disturbed(samples_around_a_step);
 }
 
 /// Samples as in a step of 0.7 s. The error says which sample came too late, which may be due to a
@@ -352,5 +352,5 @@ fn an_interval_of_zero_and_cpus_that_do_not_exist_are_noticed() {
     assert!(matches!(Sampler::start(&config, |header| recording.counters(header)), Err(Error::Interval)));
     let config = Config { cpus: Some(vec![1_000]), ..Config::default() };
     let sampler = Sampler::start(&config, |header| recording.counters(header)).unwrap();
-    assert!(sampler.warnings()[0].contains("could not be kept to CPUs [1000]"), "{:?}", sampler.warnings());
+    assert!(sampler.warnings()[0].contains("could not be pinned to CPUs [1000]"), "{:?}", sampler.warnings());
 }

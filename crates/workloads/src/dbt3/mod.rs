@@ -66,7 +66,7 @@ impl Dbt3Setup {
     /// loaded rows.
     fn has_published_answers(&self) -> bool {
         let options = &self.options;
-        let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.puts_back_each_step();
+        let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.restores_each_step();
         options.scale_factor == 1.0
             && options.parameters == Parameters::Validation
             && options.verify != Verify::Off
@@ -173,7 +173,7 @@ impl Workload for Dbt3 {
             // that the step uses.
             Dbt3StepKind::Query { hint: Hint::Order(_), .. } if !capabilities.ordered_join.1.is_empty() => {
                 let set = session.query(capabilities.ordered_join.1.as_bytes()).await;
-                set.map_err(Error::during("having joins in the order of the text"))?;
+                set.map_err(Error::during("setting the join order to that of the text"))?;
                 Ok(Vec::new())
             }
             _ => Ok(Vec::new()),

@@ -195,7 +195,7 @@ impl WorkloadOptions for Dbt3Options {
 }
 
 fn repetitions_problem(options: &Dbt3Options) -> Option<Mistake> {
-    let one_cold = "only the first of several repetitions would be cold: set repetitions = 1 and, for so many cold ones, blocks";
+    let one_cold = "only the first of several repetitions would be cold: set repetitions = 1, and blocks to the number of cold executions";
     first_problem([
         // Only the first execution after a server's start is cold.
         (options.cold.is_any() && options.repetitions > 1, "repetitions", one_cold),
@@ -208,7 +208,7 @@ fn outer_tables(options: &Dbt3Options, key: &'static str, name: &str) -> Result<
     let number = name.strip_prefix('q').and_then(|number| number.parse().ok());
     let known =
         number.filter(|number| options.queries.contains(number) && options.parts.contains(&Part::Queries));
-    let unknown = || (key, format!("{key} names {name}, which is none of the plan's queries"));
+    let unknown = || (key, format!("{key} names {name}, which is not one of the plan's queries"));
     known.map(joined_tables).ok_or_else(unknown)
 }
 
@@ -245,7 +245,7 @@ fn orders_problem(options: &Dbt3Options) -> Option<Mistake> {
         let is_single = tables.len() < 2;
         let message = match is_single {
             true => format!("{name} has no tables to join in another order"),
-            false => format!("an order of {name} must hold each of these once: {}", tables.join(", ")),
+            false => format!("an order of {name} must have each of these tables once: {}", tables.join(", ")),
         };
         (is_single || !orders.iter().all(fits)).then_some(("join_orders", message))
     })

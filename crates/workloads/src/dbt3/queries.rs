@@ -342,7 +342,7 @@ impl Rules {
             19 => {
                 let brands = [self.brand(), self.brand(), self.brand()];
                 let quantities =
-                    [(1, 10), (10, 20), (20, 30)].map(|(least, most)| self.between(least, most).to_string());
+                    [(1, 10), (10, 20), (20, 30)].map(|(min, max)| self.between(min, max).to_string());
                 brands.into_iter().chain(quantities).collect()
             }
             20 => vec![self.word(self.lists.part_colors()), self.year(), self.word(self.lists.nations())],

@@ -2,8 +2,8 @@
 //! deletes, and concurrent queries.
 //!
 //! It follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023).
-//! Shapes, distributions, row counts, step order and formulas are the original's. Where this differs,
-//! [`deviations`] says so in every record.
+//! Shapes, distributions, row counts, step order and formulas are the original's. Where this
+//! differs, [`deviations`] says so in every record.
 
 mod history;
 pub mod options;
@@ -92,13 +92,13 @@ impl InsertBenchmark {
 }
 
 impl Steps for InsertBenchmark {
-    fn knowledge(&self) -> Value {
+    fn saved_state(&self) -> Value {
         json!(self.history)
     }
 
-    fn restore_state(&mut self, knowledge: &Value) -> Result<()> {
+    fn restore_state(&mut self, saved_state: &Value) -> Result<()> {
         self.history =
-            History::deserialize(knowledge).map_err(|_| Error::Knowledge(knowledge.to_string()))?;
+            History::deserialize(saved_state).map_err(|_| Error::SavedState(saved_state.to_string()))?;
         Ok(())
     }
 

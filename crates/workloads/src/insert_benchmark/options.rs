@@ -229,9 +229,9 @@ impl WorkloadOptions for InsertBenchmarkOptions {
 }
 
 fn data_length_problem(benchmark: &InsertBenchmarkOptions) -> Option<Mistake> {
-    let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
-    let reversed = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
-    first_problem([(least > greatest, "data_length_min", &reversed)])
+    let (lowest, highest) = (benchmark.data_length_min, benchmark.data_length_max);
+    let reversed = format!("data_length_min is {lowest}, which is more than data_length_max ({highest})");
+    first_problem([(lowest > highest, "data_length_min", &reversed)])
 }
 
 /// Refuses a first id above 1 for SQLite, because the database gives out the ids, and SQLite's

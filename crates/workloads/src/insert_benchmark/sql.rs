@@ -133,8 +133,8 @@ pub(crate) fn point_prefix(table: &str) -> String {
     format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")
 }
 
-/// Returns the prepared point query. The original declares its ids `int` on PostgreSQL, which then has
-/// to widen each of them. `wide` ids have more than 32 bits, so an `int` would be refused.
+/// Returns the prepared point query. The original declares its ids `int` on PostgreSQL, which then
+/// has to widen each of them. `wide` ids have more than 32 bits, so an `int` would be refused.
 pub(crate) fn prepared_point(table: &str, capabilities: &Capabilities, ids: u32, wide: bool) -> String {
     let mark = if wide { "?" } else { capabilities.int_param };
     let marks = vec![mark; ids as usize].join(",");
@@ -162,13 +162,13 @@ pub(crate) fn explained(step: &ClientPart, setup: &InsertSetup, history: &Histor
     let (table, options) = (InsertSetup::table(CLIENT), &setup.options);
     let capabilities = &setup.context.database_server.capabilities;
     let after_last = options.first_id + history.of(CLIENT).rows_inserted();
-    let least = after_last.saturating_sub(history.in_table(CLIENT)).max(options.first_id);
-    let middle = u64::midpoint(least, after_last);
+    let min = after_last.saturating_sub(history.in_table(CLIENT)).max(options.first_id);
+    let middle = u64::midpoint(min, after_last);
     let explained =
         |statement: &str, sql: String| Explained { statement: statement.to_owned(), sql, is_executed: false };
     let mut found = Vec::new();
     if step.kind == InsertStepKind::Range {
-        let middles = [options.products, options.cashregisters, options.max_price].map(|most| most / 2);
+        let middles = [options.products, options.cashregisters, options.max_price].map(|max| max / 2);
         let kinds = RANGES.iter().zip(middles).take(options.secondary_indexes.clamp(1, 3) as usize);
         found.extend(kinds.map(|(kind, middle)| {
             let parts = range_parts(&table, kind, capabilities, options.rows_per_query);
@@ -182,7 +182,7 @@ pub(crate) fn explained(step: &ClientPart, setup: &InsertSetup, history: &Histor
     }
     if step.deletes {
         let [head, between, tail] = delete_parts(&table, capabilities);
-        found.push(explained("delete", format!("{head}{least}{between}{}{tail}", step.rows_per_commit)));
+        found.push(explained("delete", format!("{head}{min}{between}{}{tail}", step.rows_per_commit)));
     }
     found
 }

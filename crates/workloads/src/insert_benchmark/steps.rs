@@ -98,7 +98,7 @@ impl StepOptions for InsertBenchmarkOptions {
             steps.push(step(self.write_estimate(name, rows, part.inserts), part));
         }
         // The original cleans up once, before the first step that reads.
-        steps[3].outline.rest = Rest::Here("after l.i2".to_owned());
+        steps[3].outline.rest = Rest::Always("after l.i2".to_owned());
         for &rate in &self.rates {
             for (prefix, kind) in [("qr", InsertStepKind::Range), ("qp", InsertStepKind::Point)] {
                 let length = self.read_write_time;

@@ -61,7 +61,8 @@ fn acceptance_check_1_statements_of_an_operation() {
         with_step(name, |_, places| {
             let count =
                 |wanted: fn(OltpStatement) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
-            let (writes, others) = (count(OltpStatement::is_write), count(OltpStatement::is_bracket));
+            let (writes, others) =
+                (count(OltpStatement::is_write), count(OltpStatement::is_transaction_control));
             (places.len(), [places.len() - writes - others, writes, others])
         })
     };

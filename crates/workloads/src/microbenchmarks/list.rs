@@ -70,21 +70,21 @@ impl StepOptions for MicrobenchmarksOptions {
 }
 
 impl MicrobenchmarksOptions {
-    /// Returns whether the server is brought to rest between two steps that follow each other in the
-    /// plan. `before` is `None` before the first one (after the load), and `after` is `None` after the
-    /// last.
+    /// Returns whether the server is brought to rest between two steps that follow each other in
+    /// the plan. `before` is `None` before the first one (after the load), and `after` is `None`
+    /// after the last.
     ///
     /// The original brings it to rest after point-query.warm, and after the last step that writes
     /// before the reads. Where the plan puts the loaded data back later, the first rest is right
     /// after the load, so that the restored data are at rest as well. There is no rest after writes
     /// that are thrown away.
     fn rest_between(&self, before: Option<&MicroLevel>, after: Option<&MicroLevel>) -> Rest {
-        let Some(after) = after.filter(|_| before.is_none() || !self.data.puts_back_each_step()) else {
+        let Some(after) = after.filter(|_| before.is_none() || !self.data.restores_each_step()) else {
             return Rest::Never;
         };
         let wrote = before.is_none_or(|before| before.step.test.writes());
         let each_write = self.settling().after_steps() == Some(SettleAfter::EachWrite);
-        let comes_back = self.data.uses_snapshot() || self.data.puts_back_each_step();
+        let comes_back = self.data.uses_snapshot() || self.data.restores_each_step();
         let steps = &self.sequence.steps()[before.map_or(0, |before| before.place)..after.place];
         let rests = match before {
             _ if wrote && each_write => true,
@@ -92,7 +92,7 @@ impl MicrobenchmarksOptions {
             Some(_) if comes_back => steps.iter().any(|step| step.settles && step.test.writes()),
             _ => steps.iter().any(|step| step.settles),
         };
-        if rests { Rest::Here(format!("before {}", after.name)) } else { Rest::Never }
+        if rests { Rest::Always(format!("before {}", after.name)) } else { Rest::Never }
     }
 
     fn level_estimate(&self, level: &MicroLevel) -> StepEstimate {
@@ -258,8 +258,8 @@ mod tests {
             "scan.warmpre.c1 scan.warmpre.c2 point-query.pre.c1 point-query.pre.c2 scan.warm.c2 scan.c1 scan.c2 \
              points-covered-si.warm.c2 points-covered-si.c1 points-covered-si.c2"
         );
-        // Among steps that write, only the first may follow the warm-up, because the second would not
-        // find its rows.
+        // Among steps that write, only the first may follow the warm-up, because the second would
+        // not find its rows.
         assert_eq!(within(MicroSequence::ThirtyTwo, &["point-query.warm", "delete"]), ["delete.c1"]);
         assert_eq!(within(MicroSequence::FortyTwo, &["!*.warm"]), [""; 0]);
     }

@@ -1,10 +1,10 @@
 //! The microbenchmarks are 27 small tests on tables `sbtest1..T`, in the order of the published
 //! reports.
 //!
-//! They follow sysbench.lua and its driver as used for the reports of 2023 to 2026. Tables, rows, draws
-//! and connections are those of the classic workload ([`crate::oltp`]). What is sent, in which order
-//! and for how long is defined here. Where this differs from the original, [`deviations`] says so in
-//! every record.
+//! They follow sysbench.lua and its driver as used for the reports of 2023 to 2026. Tables, rows,
+//! draws and connections are those of the classic workload ([`crate::oltp`]). What is sent, in
+//! which order and for how long is defined here. Where this differs from the original,
+//! [`deviations`] says so in every record.
 
 #[cfg(test)]
 mod acceptance_tests;
@@ -70,12 +70,12 @@ impl Microbenchmarks {
 }
 
 impl Steps for Microbenchmarks {
-    fn knowledge(&self) -> Value {
+    fn saved_state(&self) -> Value {
         self.contents.to_json()
     }
 
-    fn restore_state(&mut self, knowledge: &Value) -> Result<()> {
-        self.tables.restore_state(knowledge)?;
+    fn restore_state(&mut self, saved_state: &Value) -> Result<()> {
+        self.tables.restore_state(saved_state)?;
         self.contents = self.tables.contents;
         self.first_new_id = 0;
         Ok(())
@@ -98,7 +98,7 @@ impl Steps for Microbenchmarks {
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
-        let explained = |step: ReadyStep<'_>| oltp::sql::explained(&step.setup, &step.places());
+        let explained = |step: ReadyStep<'_>| oltp::sql::explained(&step.setup, &step.statement_slots());
         self.step(index).map_or_else(Vec::new, explained)
     }
 }
@@ -225,7 +225,7 @@ fn summaries_of(sequence: MicroSequence) -> WorkloadSummary {
 
 pub(crate) fn deviations(options: &MicrobenchmarksOptions) -> Vec<Deviation> {
     let values = with_rest(options.values(), &options.settling(), |wait| wait.to_string());
-    let mut list = of_table_rows(oltp::ROWS, &options.tables_part().values());
+    let mut list = of_table_rows(oltp::DEVIATIONS, &options.tables_part().values());
     list.extend(of_rows(include_str!("deviations.toml"), &values));
     list
 }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn deviations_that_the_classic_workload_always_has_are_due_to_its_tables_or_known() {
-        let all = rows(oltp::ROWS, "deviation");
+        let all = rows(oltp::DEVIATIONS, "deviation");
         for always in all.iter().filter(|row| row.always_holds() && !row.topic.is_empty()) {
             let topic = always.topic.as_str();
             assert!(always.of_tables != OTHERS.contains(&topic), "{topic}");

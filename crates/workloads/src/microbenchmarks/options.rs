@@ -59,11 +59,11 @@ with_defaults! {
         /// Length of scan.warmpre and scan.warm, which fill caches.
         #[schemars(extend("x-least-ms" = 1_000))]
         pub warm_scan_time: PlanDuration = PlanDuration::from_secs(60),
-        /// Load before the clock of a step counts, in whole seconds.
+        /// Warm-up before a step's measurement begins, in whole seconds.
         #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(5),
         /// Operations of each step, all connections together, in place of a time; the warm-up is
-        /// left out then. The scan of the 42 is one of each table all the same.
+        /// left out then. The scan of sequence 42 still reads each table once.
         #[schemars(range(min = 1))]
         pub operations: Option<u64> = None,
         /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.
@@ -76,15 +76,15 @@ with_defaults! {
         /// Rows that a delete step took away are put back after it, outside of the clock. The
         /// original goes on with what is left.
         pub delete_refill: bool = false,
-        /// How statements travel; `auto` is prepared, but insert and scan as text. The original's
-        /// way but for its load, which is text.
+        /// How statements are sent. `auto` prepares all but those of insert and scan, as the
+        /// original does, except that the original's load is text.
         pub protocol: Protocol = Protocol::Auto,
         /// A plain index on `id` in place of the primary key.
         pub secondary: bool = false,
         /// Text after the closing bracket of CREATE TABLE.
         pub create_table_options: String = String::new(),
-        /// Whose tables: `sysbench-0.5` has unsigned numbers and `MAX_ROWS = 1000000` on MySQL and
-        /// MariaDB. Statements and draws are the same.
+        /// Which version's tables: `sysbench-0.5` has unsigned numbers and `MAX_ROWS = 1000000` on
+        /// MySQL and MariaDB. Statements and draws are the same.
         pub profile: OltpProfile = OltpProfile::Sysbench1,
         /// Type of `id` and `k`.
         pub id: IdType = IdType::Integer,
@@ -303,7 +303,8 @@ impl WorkloadOptions for MicrobenchmarksOptions {
     }
 }
 
-/// Checks that each pattern fits a step. A misspelt pattern would leave steps out without a message.
+/// Checks that each pattern fits a step. A misspelt pattern would leave steps out without a
+/// message.
 fn steps_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     let steps = options.sequence.steps();
     let is_met = |pattern: &&String| {
@@ -324,12 +325,12 @@ fn steps_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
 fn hot_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     let levels = options.levels();
     let hot = levels.iter().find(|level| level.step.test == MicroTest::HotPoints)?;
-    let least = 2 * u64::from(hot.step.range);
+    let lowest = 2 * u64::from(hot.step.range);
     let message = format!(
-        "table_size is {}, but hot-points needs {least} rows: make tables larger, or leave the step out with steps = [\"!hot-points\"]",
+        "table_size is {}, but hot-points needs {lowest} rows: make tables larger, or leave the step out with steps = [\"!hot-points\"]",
         options.table_size
     );
-    first_problem([(options.table_size < least, "table_size", &message)])
+    first_problem([(options.table_size < lowest, "table_size", &message)])
 }
 
 /// Checks that rows can be put back as the load has made them, where nothing else brings them back.
@@ -341,7 +342,7 @@ fn refill_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
     let no_load = "delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out";
     first_problem([
         (options.delete_refill && options.use_existing, "delete_refill", no_load),
-        (options.delete_refill && options.data.puts_back_each_step(), "delete_refill", &again),
+        (options.delete_refill && options.data.restores_each_step(), "delete_refill", &again),
     ])
 }
 
@@ -349,7 +350,7 @@ fn refill_problem(options: &MicrobenchmarksOptions) -> Option<Mistake> {
 /// part.
 fn warnings(options: &MicrobenchmarksOptions) -> Vec<String> {
     let count = options.levels().iter().filter(|level| level.step.test == MicroTest::Delete).count();
-    if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {
+    if count > 1 && !options.delete_refill && !options.data.restores_each_step() {
         return vec![format!(
             "microbenchmarks: {count} delete steps follow each other, each on what the one before left; with \
              delete_refill = true, or data = \"restore-each-step\", each begins with full tables"

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::microbenchmarks::options::MicroTest;
 
-/// Which order of steps.
+/// The order of the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum MicroSequence {
     /// The 42 of the reports of 2023 and 2024.
@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn the_newer_sequence_comes_in_the_originals_order() {
-        // These are the published 32, and the two steps before the writes, which the published tables
-        // leave out.
+        // These are the published 32, and the two steps before the writes, which the published
+        // tables leave out.
         assert_eq!(counted(MicroSequence::ThirtyTwo), 34);
         insta::assert_snapshot!(names(MicroSequence::ThirtyTwo), @r"
         point-query.warm (settles)

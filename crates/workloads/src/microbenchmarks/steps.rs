@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::microbenchmarks::list;
 use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicroTest, MicrobenchmarksOptions};
 use crate::oltp::load::write_insert;
-use crate::oltp::operation::{StatementSlot, places};
+use crate::oltp::operation::{StatementSlot, statement_slots};
 use crate::oltp::rows::OltpRowSource;
 use crate::oltp::sql::{Fetch, OltpStatement};
 use crate::oltp::tasks::{AnyTask, TestScript, TestTask};
@@ -35,7 +35,7 @@ impl<'a> ReadyStep<'a> {
     }
 
     /// Returns the statements of one operation.
-    pub(crate) fn places(&self) -> Vec<StatementSlot> {
+    pub(crate) fn statement_slots(&self) -> Vec<StatementSlot> {
         let range = self.level.step.range;
         let points = |columns, by| OltpStatement::Points(Fetch { columns, by }, range);
         let rows = |columns, by| OltpStatement::Range(Fetch { columns, by }, range);
@@ -68,7 +68,7 @@ impl<'a> ReadyStep<'a> {
             | MicroTest::ReadWrite
             | MicroTest::Insert => {
                 let classic = self.level.step.test.effect();
-                return places(classic, &self.setup.options, self.setup.client_ids());
+                return statement_slots(classic, &self.setup.options, self.setup.client_ids());
             }
         };
         vec![StatementSlot { kind, group: 0 }]
@@ -99,7 +99,7 @@ impl<'a> ReadyStep<'a> {
         let clients = crate::step::clients(connections, None);
         let script = TestScript {
             kind: self.level.step.test.labels().0,
-            places: self.places(),
+            statement_slots: self.statement_slots(),
             prepared: self.is_prepared(),
             stream: crate::step::stream(&self.level.name, self.setup.context.draws),
             connections,
@@ -125,7 +125,7 @@ impl<'a> ReadyStep<'a> {
         let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
         let kind = KindSpec {
             connections_per_client: connections / clients,
-            ..oltp::steps::test_kind((kind, class), &self.places(), self.is_prepared(), &self.setup)
+            ..oltp::steps::test_kind((kind, class), &self.statement_slots(), self.is_prepared(), &self.setup)
         };
         let is_timed = self.options.length(step).is_some();
         let spec = step_spec((&self.level.name, clients), (unit, label), is_timed, kind, self.options_map());
@@ -158,7 +158,7 @@ impl<'a> ReadyStep<'a> {
     /// Returns the state of the tables when the step begins: `loaded` as long as nothing has
     /// written to them, otherwise `written`.
     fn table_state(&self) -> &'static str {
-        if self.options.data.puts_back_each_step() {
+        if self.options.data.restores_each_step() {
             return "loaded";
         }
         let earlier = self.options.levels();

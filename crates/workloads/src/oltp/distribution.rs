@@ -239,8 +239,8 @@ mod tests {
 
     const N: u64 = 100_000;
 
-    fn ids(options: &OltpOptions, greatest: u64) -> Vec<u64> {
-        let distribution = IdDistribution::new(options, greatest);
+    fn ids(options: &OltpOptions, highest: u64) -> Vec<u64> {
+        let distribution = IdDistribution::new(options, highest);
         let stream = Philox::new(11, 5);
         let draw = |number| distribution.draw(&mut OltpDraws::new(&stream, 1, number));
         (0..100_000).map(draw).collect()
@@ -265,11 +265,11 @@ mod tests {
             Distribution::Pareto,
             Distribution::Zipfian,
         ] {
-            for greatest in [1, 2, 3, 10, N, 2_147_483_647] {
+            for highest in [1, 2, 3, 10, N, 2_147_483_647] {
                 let options = OltpOptions { distribution: kind, ..OltpOptions::default() };
-                let drawn = ids(&options, greatest);
-                assert!(drawn.iter().all(|id| (1..=greatest).contains(id)), "{kind:?} {greatest}");
-                assert_eq!(drawn[..100], ids(&options, greatest)[..100]);
+                let drawn = ids(&options, highest);
+                assert!(drawn.iter().all(|id| (1..=highest).contains(id)), "{kind:?} {highest}");
+                assert_eq!(drawn[..100], ids(&options, highest)[..100]);
             }
         }
     }
@@ -323,21 +323,21 @@ mod tests {
                 &[0.0012, 0.0691, 0.0921, 0.0923, 0.0921, 0.0923, 0.0921, 0.0919, 0.0919, 0.0463, 0.0012],
             ),
         ];
-        for (greatest, special_percent, special_share, first, shares) in drawn {
+        for (highest, special_percent, special_share, first, shares) in drawn {
             let options = OltpOptions {
                 distribution: Distribution::Special,
                 special_percent,
                 special_share,
                 ..OltpOptions::default()
             };
-            let ids = ids(&options, greatest);
+            let ids = ids(&options, highest);
             for (id, wanted) in (first..).zip(shares) {
                 let found = share(&ids, id, id);
                 // The noise is four standard deviations of both.
                 let noise = 4.0 * (wanted * (1.0 - wanted) * (1.0 / 100_000.0 + 1.0 / 2_000_000.0)).sqrt();
                 assert!(
                     (found - wanted).abs() < noise + 0.0001,
-                    "id {id} of {greatest}, {special_percent} %: {found}, sysbench {wanted}"
+                    "id {id} of {highest}, {special_percent} %: {found}, sysbench {wanted}"
                 );
             }
         }
@@ -461,25 +461,25 @@ mod tests {
 
     #[test]
     fn every_id_has_exactly_one_rank() {
-        for greatest in [1, 2, 3, 4, 5, 16, 17, 1000, 4096, 10_007] {
-            let scramble = Scramble::new(greatest);
-            let mut ids: Vec<u64> = (1..=greatest).map(|rank| scramble.id(rank)).collect();
+        for highest in [1, 2, 3, 4, 5, 16, 17, 1000, 4096, 10_007] {
+            let scramble = Scramble::new(highest);
+            let mut ids: Vec<u64> = (1..=highest).map(|rank| scramble.id(rank)).collect();
             ids.sort_unstable();
-            assert_eq!(ids, (1..=greatest).collect::<Vec<_>>());
+            assert_eq!(ids, (1..=highest).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn the_first_ranks_lie_all_over_the_table() {
-        for greatest in [10_000_000, 5_000_000_000] {
-            let scramble = Scramble::new(greatest);
+        for highest in [10_000_000, 5_000_000_000] {
+            let scramble = Scramble::new(highest);
             let mut tenths = [0_u32; 10];
             for rank in 1..=1000 {
-                tenths[((scramble.id(rank) - 1) * 10 / greatest) as usize] += 1;
+                tenths[((scramble.id(rank) - 1) * 10 / highest) as usize] += 1;
             }
             // With 9 degrees of freedom, chi-square exceeds 33.7 once in 10,000 times.
             let chi: f64 = tenths.iter().map(|&n| (f64::from(n) - 100.0).powi(2) / 100.0).sum();
-            assert!(chi < 33.7, "{greatest}: {tenths:?}");
+            assert!(chi < 33.7, "{highest}: {tenths:?}");
         }
     }
 }

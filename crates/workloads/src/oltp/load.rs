@@ -18,8 +18,8 @@ use crate::{Error, Result, Work, checks};
 
 /// Bytes of the original's buffer, which no INSERT exceeds.
 const INSERT_BYTES: usize = 512 << 10;
-/// Bytes that are streamed at a time. A commit costs nothing compared with so many rows, and there are
-/// several per second.
+/// Bytes that are streamed at a time. A commit costs nothing compared with so many rows, and there
+/// are several per second.
 const STREAM_BYTES: usize = 4 << 20;
 /// Bytes of a row in an INSERT without its numbers: the two texts, brackets, commas, spaces and
 /// quotes. A streamed row has fewer.
@@ -129,9 +129,9 @@ impl LoadPlan {
         self.statements_per_table() * u64::from(self.tables)
     }
 
-    /// Returns the statements of connection `number` (from 0): an equal part of those of all tables,
-    /// counted table by table. Where one connection fills each table, the part consists of whole
-    /// tables.
+    /// Returns the statements of connection `number` (from 0): an equal part of those of all
+    /// tables, counted table by table. Where one connection fills each table, the part consists of
+    /// whole tables.
     pub(crate) fn statements_of(&self, number: u32) -> Range<u64> {
         let together = if self.by_tables { self.statements_per_table() } else { 1 };
         let parts = u128::from(self.all_statements() / together);
@@ -162,8 +162,8 @@ impl LoadPlan {
         }
     }
 
-    /// Returns whether any statement is a prepared INSERT. Tables with fewer rows than a full statement
-    /// have none.
+    /// Returns whether any statement is a prepared INSERT. Tables with fewer rows than a full
+    /// statement have none.
     pub(crate) fn prepares(&self) -> bool {
         self.form == LoadForm::Prepared && self.rows >= self.rows_per_statement
     }
@@ -180,8 +180,8 @@ impl LoadPlan {
         format!("{}{rows}", sql::load_prefix(&OltpSetup::table(table), self.with_ids))
     }
 
-    /// Writes the rows of `batch` as lines into `out`. Columns are separated by tabs, because no column
-    /// holds one.
+    /// Writes the rows of `batch` as lines into `out`. Columns are separated by tabs, because no
+    /// column holds one.
     pub(crate) fn write_lines(&self, batch: RowBatch, source: &OltpRowSource, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         out.clear();
@@ -268,8 +268,8 @@ pub(crate) struct ExistingTables {
     pub(crate) work: Work,
 }
 
-/// Checks whether existing tables hold what the tests will ask for. With `with_rows` it also finds how
-/// many rows each table has.
+/// Checks whether existing tables hold what the tests will ask for. With `with_rows` it also finds
+/// how many rows each table has.
 pub(crate) async fn find(
     setup: &OltpSetup,
     session: &mut AnySession,
@@ -284,17 +284,17 @@ pub(crate) async fn find(
     let mut rows_of_tables = Vec::new();
     let is_verified = setup.options.verify != Verify::Off;
     for number in 1..=setup.options.tables {
-        let [rows, least, greatest, k, _] = if is_verified {
+        let [rows, lowest, highest, k, _] = if is_verified {
             sums_of(number, session).await?
         } else {
             // Without verification no one needs the sums, so a large table is not read.
-            let greatest = highest_id(number, session).await?;
-            [greatest, 1, greatest, 0, 0]
+            let highest = highest_id(number, session).await?;
+            [highest, 1, highest, 0, 0]
         };
         let last_id = setup.options.last_id();
-        if setup.context.stores_data() && greatest < i128::from(last_id) {
+        if setup.context.stores_data() && highest < i128::from(last_id) {
             let wanted = wanted(setup);
-            return Err(Error::TooSmall { table: OltpSetup::table(number), rows, greatest, wanted });
+            return Err(Error::TooSmall { table: OltpSetup::table(number), rows, highest, wanted });
         }
         if with_rows {
             let counted =
@@ -303,7 +303,7 @@ pub(crate) async fn find(
         }
         contents.rows = contents.rows.map(|all| all + rows);
         contents.k = contents.k.map(|all| all + k);
-        contents.whole &= rows == greatest - least + 1 && least <= setup.options.first_id.into();
+        contents.whole &= rows == highest - lowest + 1 && lowest <= setup.options.first_id.into();
     }
     let work = Work { duration: began.elapsed(), ..found };
     Ok(ExistingTables { contents, rows: rows_of_tables, work })

@@ -24,7 +24,7 @@ use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
 use crate::deviations::of_rows;
-use crate::oltp::operation::places;
+use crate::oltp::operation::statement_slots;
 use crate::oltp::options::{OltpOptions, OltpProfile, OltpTest as Test};
 use crate::oltp::steps::{OltpStep, OltpStepKind};
 use crate::oltp::tasks::AnyTask;
@@ -97,13 +97,13 @@ impl Oltp {
 }
 
 impl Steps for Oltp {
-    fn knowledge(&self) -> Value {
+    fn saved_state(&self) -> Value {
         self.contents.to_json()
     }
 
-    fn restore_state(&mut self, knowledge: &Value) -> Result<()> {
+    fn restore_state(&mut self, saved_state: &Value) -> Result<()> {
         self.contents =
-            Contents::from_json(knowledge).ok_or_else(|| Error::Knowledge(knowledge.to_string()))?;
+            Contents::from_json(saved_state).ok_or_else(|| Error::SavedState(saved_state.to_string()))?;
         self.first_new_id = 0;
         Ok(())
     }
@@ -124,8 +124,8 @@ impl Steps for Oltp {
         match self.steps[index].kind {
             OltpStepKind::Load | OltpStepKind::Index => Vec::new(),
             OltpStepKind::Test { test, .. } => {
-                let places = places(test, &self.shared.options, self.shared.client_ids());
-                sql::explained(&self.shared, &places)
+                let statement_slots = statement_slots(test, &self.shared.options, self.shared.client_ids());
+                sql::explained(&self.shared, &statement_slots)
             }
         }
     }
@@ -149,7 +149,7 @@ impl Workload for Oltp {
     type ConnectionTask = AnyTask;
 
     /// Sets those defaults of a profile that the table does not set itself.
-    fn lay_under(table: &mut Table<'_>) {
+    fn add_defaults(table: &mut Table<'_>) {
         const KEY: &str = "profile";
         if table.text(KEY) == Some("sysbench-0.5") {
             table.set_default("protocol", TableValue::Text("text"), KEY);
@@ -229,12 +229,12 @@ impl Workload for Oltp {
     }
 }
 
-pub(crate) const ROWS: &str = include_str!("deviations.toml");
+pub(crate) const DEVIATIONS: &str = include_str!("deviations.toml");
 
 pub(crate) fn deviations(options: &OltpOptions) -> Vec<Deviation> {
     let mut values = options.values();
     values.insert("rest".to_owned(), json!(rest(options)));
-    of_rows(ROWS, &values)
+    of_rows(DEVIATIONS, &values)
 }
 
 /// Returns what dbdyno does between steps, and after which steps. It is `None` where nothing is

@@ -40,7 +40,11 @@ pub(crate) struct OltpOperation {
 }
 
 impl OltpOperation {
-    pub(crate) fn new(places: &[StatementSlot], setup: &OltpSetup, fixed_table: Option<usize>) -> Self {
+    pub(crate) fn new(
+        statement_slots: &[StatementSlot],
+        setup: &OltpSetup,
+        fixed_table: Option<usize>,
+    ) -> Self {
         let options = &setup.options;
         let ready = |&StatementSlot { kind, group }: &StatementSlot| ReadyStatement {
             kind,
@@ -49,7 +53,7 @@ impl OltpOperation {
             params: empty_params(kind),
         };
         Self {
-            statements: places.iter().map(ready).collect(),
+            statements: statement_slots.iter().map(ready).collect(),
             distribution: IdDistribution::new(options, options.table_size),
             tables: options.tables.into(),
             one_table: options.one_table,
@@ -73,7 +77,7 @@ impl OltpOperation {
             self;
         let (mut group, mut table, mut deleted) = (None, 0, 0);
         let id = |draws: &mut OltpDraws| (*offset + distribution.draw(draws)) as i64;
-        for statement in statements.iter_mut().filter(|statement| !statement.kind.is_bracket()) {
+        for statement in statements.iter_mut().filter(|statement| !statement.kind.is_transaction_control()) {
             let is_new = group.is_none_or(|before| before != statement.group && !*one_table);
             if is_new && *tables > 1 {
                 table = fixed_table.unwrap_or_else(|| draws.below(*tables) as usize);
@@ -176,7 +180,7 @@ pub(crate) struct StatementSlot {
 /// Returns the statements of one operation of `test`. Their order and groups are the original's:
 /// all point selects of a transaction share a table, and so do the ranges of one kind, and DELETE
 /// and INSERT.
-pub(crate) fn places(test: Test, options: &OltpOptions, client_ids: bool) -> Vec<StatementSlot> {
+pub(crate) fn statement_slots(test: Test, options: &OltpOptions, client_ids: bool) -> Vec<StatementSlot> {
     let mut mix = Mix::default();
     let in_transaction = test.is_transaction() && !options.skip_trx;
     if in_transaction {
@@ -200,14 +204,14 @@ pub(crate) fn places(test: Test, options: &OltpOptions, client_ids: bool) -> Vec
     if in_transaction {
         mix.group(1, &[OltpStatement::Commit]);
     }
-    mix.places
+    mix.statement_slots
 }
 
-/// Returns the number of prepared statements that a connection holds open for such an operation: one
-/// for each kind of statement and table, one for COMMIT, and one for BEGIN where the server prepares it
-/// (`with_begin`).
-pub(crate) fn prepared(places: &[StatementSlot], tables: u32, with_begin: bool) -> u64 {
-    let kinds: BTreeSet<OltpStatement> = places.iter().map(|place| place.kind).collect();
+/// Returns the number of prepared statements that a connection holds open for such an operation:
+/// one for each kind of statement and table, one for COMMIT, and one for BEGIN where the server
+/// prepares it (`with_begin`).
+pub(crate) fn prepared(statement_slots: &[StatementSlot], tables: u32, with_begin: bool) -> u64 {
+    let kinds: BTreeSet<OltpStatement> = statement_slots.iter().map(|place| place.kind).collect();
     let count = |kind: OltpStatement| match kind {
         OltpStatement::Begin => with_begin.into(),
         OltpStatement::Commit => 1,
@@ -219,7 +223,7 @@ pub(crate) fn prepared(places: &[StatementSlot], tables: u32, with_begin: bool) 
 /// The statements of an operation, as they are put together.
 #[derive(Debug, Default)]
 struct Mix {
-    places: Vec<StatementSlot>,
+    statement_slots: Vec<StatementSlot>,
     groups: u32,
 }
 
@@ -244,7 +248,7 @@ impl Mix {
     /// Adds `kinds`, repeated `times` times, on one table.
     fn group(&mut self, times: u32, kinds: &[OltpStatement]) {
         for _ in 0..times {
-            self.places.extend(kinds.iter().map(|&kind| StatementSlot { kind, group: self.groups }));
+            self.statement_slots.extend(kinds.iter().map(|&kind| StatementSlot { kind, group: self.groups }));
         }
         self.groups += u32::from(times > 0);
     }
@@ -293,8 +297,8 @@ impl OltpDraws {
         (bits >> 11) as f64 * STEP
     }
 
-    /// Returns 16 random decimal digits as characters: the first 16 digits of a uniform fraction of 64
-    /// bits.
+    /// Returns 16 random decimal digits as characters: the first 16 digits of a uniform fraction of
+    /// 64 bits.
     pub(crate) fn digits(&mut self) -> [u8; 16] {
         const EIGHT: u128 = 100_000_000;
         let bits = u64::from(self.word()) << 32 | u64::from(self.word());
@@ -315,11 +319,12 @@ mod tests {
 
     /// Returns the numbers of statements in an operation: reads, writes, others.
     fn split(test: Test, options: &OltpOptions) -> (usize, usize, usize) {
-        let places = places(test, options, false);
-        let count =
-            |wanted: fn(OltpStatement) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
-        let (writes, others) = (count(OltpStatement::is_write), count(OltpStatement::is_bracket));
-        (places.len() - writes - others, writes, others)
+        let statement_slots = statement_slots(test, options, false);
+        let count = |wanted: fn(OltpStatement) -> bool| {
+            statement_slots.iter().filter(|place| wanted(place.kind)).count()
+        };
+        let (writes, others) = (count(OltpStatement::is_write), count(OltpStatement::is_transaction_control));
+        (statement_slots.len() - writes - others, writes, others)
     }
 
     #[test]
@@ -360,7 +365,7 @@ mod tests {
     #[test]
     fn statements_come_in_the_originals_order_and_groups() {
         let options = OltpOptions { point_selects: 2, delete_inserts: 2, ..OltpOptions::default() };
-        let text: Vec<String> = places(Test::ReadWrite, &options, false)
+        let text: Vec<String> = statement_slots(Test::ReadWrite, &options, false)
             .iter()
             .map(|place| format!("{}{:?}", place.group, place.kind))
             .collect();

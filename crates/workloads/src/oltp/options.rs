@@ -10,7 +10,7 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOpt
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::oltp::operation::{places, prepared};
+use crate::oltp::operation::{prepared, statement_slots};
 use crate::oltp::steps::ROW_BYTES;
 use crate::options::{ConcurrencyLevels, concurrency_levels};
 use crate::options::{Protocol, Verify, first_problem, schema_problem, table_options_problem};
@@ -48,7 +48,7 @@ with_defaults! {
         /// left out then.
         #[schemars(range(min = 1))]
         pub events: Option<u64> = None,
-        /// Load before the clock of a step counts, in whole seconds.
+        /// Warm-up before a step's measurement begins, in whole seconds.
         #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection sends its next operation.
@@ -57,7 +57,7 @@ with_defaults! {
         /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
-        /// Arrivals of a paced step that may wait for a connection; the oldest beyond are given up
+        /// Arrivals that may wait for a connection; the oldest beyond are given up
         /// and counted. Without a limit when left out.
         pub max_backlog: Option<u64> = None,
         /// Pause of a closed loop between an answer and the next operation. The original has none.
@@ -101,8 +101,8 @@ with_defaults! {
         pub delete_inserts: u32 = 1,
         /// No BEGIN and COMMIT around the statements of a transaction.
         pub skip_trx: bool = false,
-        /// All statements of a transaction use one table, as in the original before 1.0; otherwise each
-        /// group draws its own.
+        /// All statements of a transaction use one table, as in the original before 1.0; otherwise
+        /// each group draws its own.
         pub one_table: bool = false,
         /// Ids are given out by the server; by the client when off.
         pub auto_inc: bool = true,
@@ -132,8 +132,8 @@ with_defaults! {
         /// The tables are there and belong to others: nothing is made, loaded or dropped, and the
         /// tests run on them.
         pub use_existing: bool = false,
-        /// How statements travel; `auto` is prepared, but the test insert as text. The original's
-        /// way but for its load, which is text.
+        /// How statements are sent. `auto` prepares all but those of the test insert, as the
+        /// original does, except that the original's load is text.
         pub protocol: Protocol = Protocol::Auto,
         /// How ids, and `k` of new rows, are drawn; `k` of loaded rows is always uniform.
         pub distribution: Distribution = Distribution::Uniform,
@@ -151,7 +151,8 @@ with_defaults! {
         pub pareto_h: f64 = 0.2,
         #[schemars(range(min = 0.0, max = 100.0))]
         pub zipfian_exponent: f64 = 0.8,
-        /// `zipfian`: ranks are spread over the ids by a fixed permutation; otherwise rank 1 is id 1.
+        /// `zipfian`: ranks are spread over the ids by a fixed permutation; otherwise rank 1 is id
+        /// 1.
         pub zipfian_scrambled: bool = false,
         /// How the server is brought to rest between load and first test; until its state is quiet
         /// when left out. The original does not: a server that writes at a checkpoint then begins
@@ -366,14 +367,12 @@ impl<'de> Deserialize<'de> for ErrorCode {
         scalar(deserializer, expected, |given| match given {
             Given::Number(number) if number.parse::<u16>().is_ok() => Ok(Self(number)),
             Given::Number(number) => {
-                Err(format!("{number} is no number of an error: they are from 1 to 65535"))
+                Err(format!("{number} is not an error number: error numbers are from 1 to 65535"))
             }
             Given::Text(text) => {
                 let is_code =
                     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-                is_code
-                    .then(|| Self(text.to_owned()))
-                    .ok_or_else(|| format!("`{text}` is no code of an error"))
+                is_code.then(|| Self(text.to_owned())).ok_or_else(|| format!("`{text}` is not an error code"))
             }
         })
     }
@@ -423,7 +422,8 @@ impl WorkloadOptions for OltpOptions {
     fn prepared_statements(&self, with_begin: bool) -> u64 {
         let most = self.connections.iter().copied().max().unwrap_or(0);
         let tests = self.tests.iter().filter(|test| self.prepares(**test));
-        let of_test = |test: &OltpTest| prepared(&places(*test, self, false), self.tables, with_begin);
+        let of_test =
+            |test: &OltpTest| prepared(&statement_slots(*test, self, false), self.tables, with_begin);
         u64::from(most) * tests.map(of_test).max().unwrap_or(0)
     }
 
@@ -439,7 +439,7 @@ impl WorkloadOptions for OltpOptions {
 /// Refuses a test whose operations have no statement. Its rate would be that of the client's empty
 /// loop.
 fn statements_problem(oltp: &OltpOptions) -> Option<Mistake> {
-    let test = oltp.tests.iter().find(|test| places(**test, oltp, false).is_empty())?;
+    let test = oltp.tests.iter().find(|test| statement_slots(**test, oltp, false).is_empty())?;
     let (key, why) = match test {
         OltpTest::PointSelect | OltpTest::Insert | OltpTest::Delete => return None,
         OltpTest::UpdateIndex => ("index_updates", "index_updates is 0"),
@@ -543,9 +543,10 @@ mod tests {
         };
         let names = options.step_names().join(" ");
         assert_eq!(names, "load index point-select.c1 point-select.c16 read-write.c1 read-write.c16");
-        let paced = OltpOptions { arrivals: OltpArrivals::Constant, rates: vec![100, 5000], ..options };
-        let names =
-            OltpOptions { connections: vec![4], create_secondary: false, ..paced }.step_names().join(" ");
+        let with_rates = OltpOptions { arrivals: OltpArrivals::Constant, rates: vec![100, 5000], ..options };
+        let names = OltpOptions { connections: vec![4], create_secondary: false, ..with_rates }
+            .step_names()
+            .join(" ");
         assert_eq!(
             names,
             "load point-select.c4.r100 point-select.c4.r5000 read-write.c4.r100 read-write.c4.r5000"

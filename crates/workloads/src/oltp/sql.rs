@@ -75,7 +75,7 @@ impl OltpStatement {
 
     /// Returns whether the statement begins or ends a transaction. Such a statement has no
     /// parameters and no table.
-    pub(crate) fn is_bracket(self) -> bool {
+    pub(crate) fn is_transaction_control(self) -> bool {
         matches!(self, Self::Begin | Self::Commit)
     }
 
@@ -292,9 +292,9 @@ impl Template {
 /// Returns each statement of an operation that looks for rows, once, on the first table, in the
 /// order of the operation. The values are the same for every server: ids and values of `k` from the
 /// middle of the table, where `special` and `gaussian` have most of theirs.
-pub(crate) fn explained(setup: &OltpSetup, places: &[StatementSlot]) -> Vec<Explained> {
+pub(crate) fn explained(setup: &OltpSetup, statement_slots: &[StatementSlot]) -> Vec<Explained> {
     let mut found: Vec<Explained> = Vec::new();
-    for kind in places.iter().map(|place| place.kind) {
+    for kind in statement_slots.iter().map(|place| place.kind) {
         let Some(values) = values(setup, kind) else { continue };
         let mut text = Vec::new();
         Template::new(&statement_of(setup, kind, &OltpSetup::table(1), false)).write(&values, &mut text);
@@ -351,7 +351,7 @@ mod tests {
 
     use super::*;
     use crate::Context;
-    use crate::oltp::operation::places;
+    use crate::oltp::operation::statement_slots;
     use crate::oltp::options::{IdType, OltpOptions, OltpProfile, OltpTest};
 
     const KINDS: [OltpStatement; 13] = [
@@ -496,16 +496,16 @@ mod tests {
         }
     }
 
-    fn text(setup: &OltpSetup, places: &[StatementSlot]) -> String {
-        let lines = explained(setup, places);
+    fn text(setup: &OltpSetup, statement_slots: &[StatementSlot]) -> String {
+        let lines = explained(setup, statement_slots);
         lines.iter().map(|line| format!("{}: {}", line.statement, line.sql)).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn a_transactions_statements_are_explained_once_each_without_begin_commit_and_inserts() {
         let setup = setup_of(OltpOptions { table_size: 1_000, ..OltpOptions::default() });
-        let places = places(OltpTest::ReadWrite, &setup.options, false);
-        insta::assert_snapshot!(text(&setup, &places), @r"
+        let statement_slots = statement_slots(OltpTest::ReadWrite, &setup.options, false);
+        insta::assert_snapshot!(text(&setup, &statement_slots), @r"
         point-select: SELECT c FROM sbtest1 WHERE id=500
         simple-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 599
         sum-range: SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN 500 AND 599
@@ -523,9 +523,9 @@ mod tests {
         let options =
             OltpOptions { table_size: 1_000, id: IdType::Bigint, first_id, ..OltpOptions::default() };
         let setup = setup_of(options);
-        let places =
+        let statement_slots =
             [OltpStatement::Point, OltpStatement::HotPoints(2)].map(|kind| StatementSlot { kind, group: 1 });
-        insta::assert_snapshot!(text(&setup, &places), @r"
+        insta::assert_snapshot!(text(&setup, &statement_slots), @r"
         point-select: SELECT c FROM sbtest1 WHERE id=5000000499
         points: SELECT c FROM sbtest1 WHERE id IN (5000000499, 5000000500)
         ");
@@ -545,8 +545,8 @@ mod tests {
             OltpStatement::Scan,
             OltpStatement::NewRow,
         ];
-        let places = kinds.map(|kind| StatementSlot { kind, group: 1 });
-        insta::assert_snapshot!(text(&old, &places), @r"
+        let statement_slots = kinds.map(|kind| StatementSlot { kind, group: 1 });
+        insta::assert_snapshot!(text(&old, &statement_slots), @r"
         simple-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 500+99
         points: SELECT c FROM sbtest1 WHERE k IN (1, 334, 667)
         points: SELECT c FROM sbtest1 WHERE id IN (500, 501)

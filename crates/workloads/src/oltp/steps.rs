@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::oltp::OltpSetup;
 use crate::oltp::load::{LoadForm, LoadPlan};
-use crate::oltp::operation::{StatementSlot, places};
+use crate::oltp::operation::{StatementSlot, statement_slots};
 use crate::oltp::options::{
     IdType, LoadMethod, OltpArrivals, OltpOptions, OltpTest, OltpTest as Test, Think,
 };
@@ -33,8 +33,8 @@ pub(crate) fn limit(options: &OltpOptions, number: u32, connections: u32) -> Lim
     }
 }
 
-/// Returns the part of connection `number` (from 0) in `operations` of all connections. It is at least
-/// one.
+/// Returns the part of connection `number` (from 0) in `operations` of all connections. It is at
+/// least one.
 pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
     let connections = u64::from(connections);
     let more = u64::from(u64::from(number) < operations % connections);
@@ -156,32 +156,32 @@ fn kind_spec(step: &OltpStep, setup: &OltpSetup) -> KindSpec {
             }
         }
         OltpStepKind::Test { test, connections, rate } => {
-            let places = places(test, &setup.options, setup.client_ids());
+            let statement_slots = statement_slots(test, &setup.options, setup.client_ids());
             let arrivals = arrivals(&step.name, (connections, rate), &setup.options, setup.context.draws);
             let (name, class, _) = labels(test);
             KindSpec {
                 connections_per_client: connections / clients(connections, rate),
                 arrivals: arrivals.first().map_or_else(String::new, ToString::to_string),
-                ..test_kind((name, class), &places, setup.options.prepares(test), setup)
+                ..test_kind((name, class), &statement_slots, setup.options.prepares(test), setup)
             }
         }
     }
 }
 
-/// Returns a kind of operation that has the statements in `places`, over one connection per client.
-/// Each operation is sent when the one before is answered.
+/// Returns a kind of operation that has the statements in `statement_slots`, over one connection
+/// per client. Each operation is sent when the one before is answered.
 pub(crate) fn test_kind(
     (name, class): (&str, OperationClass),
-    places: &[StatementSlot],
+    statement_slots: &[StatementSlot],
     is_prepared: bool,
     setup: &OltpSetup,
 ) -> KindSpec {
     KindSpec {
         protocol: protocol(is_prepared),
-        rows_per_operation: rows(places, &setup.options),
-        statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
-        user_bytes_per_operation: user_bytes(places, &setup.options),
-        ..step::kind_spec(name, class, statements(places, setup))
+        rows_per_operation: rows(statement_slots, &setup.options),
+        statements_per_operation: u32::try_from(statement_slots.len()).unwrap_or(u32::MAX),
+        user_bytes_per_operation: user_bytes(statement_slots, &setup.options),
+        ..step::kind_spec(name, class, statements(statement_slots, setup))
     }
 }
 
@@ -219,9 +219,9 @@ fn column_bytes(options: &OltpOptions) -> u64 {
     2 * number + (C_LENGTH + PAD_LENGTH) as u64
 }
 
-/// Returns the rows that the statements of an operation ask for or change. A range near a table's end
-/// has fewer.
-fn rows(places: &[StatementSlot], options: &OltpOptions) -> u32 {
+/// Returns the rows that the statements of an operation ask for or change. A range near a table's
+/// end has fewer.
+fn rows(statement_slots: &[StatementSlot], options: &OltpOptions) -> u32 {
     let rows = |place: &StatementSlot| match place.kind {
         OltpStatement::Begin | OltpStatement::Commit => 0,
         OltpStatement::SimpleRange | OltpStatement::OrderRange | OltpStatement::DistinctRange => {
@@ -234,12 +234,12 @@ fn rows(places: &[StatementSlot], options: &OltpOptions) -> u32 {
         OltpStatement::Scan => u32::try_from(options.table_size).unwrap_or(u32::MAX),
         _ => 1,
     };
-    places.iter().map(rows).fold(0, u32::saturating_add)
+    statement_slots.iter().map(rows).fold(0, u32::saturating_add)
 }
 
 /// Returns the bytes of the columns that the statements of an operation insert or set. Deleted rows
 /// count 0.
-fn user_bytes(places: &[StatementSlot], options: &OltpOptions) -> f64 {
+fn user_bytes(statement_slots: &[StatementSlot], options: &OltpOptions) -> f64 {
     let k = (column_bytes(options) - (C_LENGTH + PAD_LENGTH) as u64) / 2;
     let bytes = |place: &StatementSlot| match place.kind {
         OltpStatement::IndexUpdate => k,
@@ -248,15 +248,15 @@ fn user_bytes(places: &[StatementSlot], options: &OltpOptions) -> f64 {
         OltpStatement::Insert | OltpStatement::NewRow | OltpStatement::NewRowWithId => column_bytes(options),
         _ => 0,
     };
-    places.iter().map(bytes).sum::<u64>() as f64
+    statement_slots.iter().map(bytes).sum::<u64>() as f64
 }
 
 /// Returns each statement once, with how often an operation has it, in the form
 /// `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`.
-pub(crate) fn statements(places: &[StatementSlot], setup: &OltpSetup) -> String {
-    let writes = places.iter().any(|place| place.kind.is_write());
+pub(crate) fn statements(statement_slots: &[StatementSlot], setup: &OltpSetup) -> String {
+    let writes = statement_slots.iter().any(|place| place.kind.is_write());
     let mut kinds: Vec<(OltpStatement, u32)> = Vec::new();
-    for place in places {
+    for place in statement_slots {
         match kinds.iter_mut().find(|entry| entry.0 == place.kind) {
             Some(entry) => entry.1 += 1,
             None => kinds.push((place.kind, 1)),
@@ -327,7 +327,7 @@ impl StepOptions for OltpOptions {
         let step = |test: OltpTest, (connections, rate): (u32, Option<u32>)| {
             let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
             let detail = format!("{what} on {}{at}", numbered(connections, "connection"));
-            let is_rested = test.writes() && !self.data.puts_back_each_step();
+            let is_rested = test.writes() && !self.data.restores_each_step();
             let outline = StepOutline {
                 changes_data: test.writes(),
                 is_checked: test.writes(),

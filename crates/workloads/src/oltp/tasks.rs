@@ -14,7 +14,7 @@ use crate::connection::{Connection, changed, fatal, of_load};
 use crate::oltp::load::{LoadForm, LoadPlan, RowBatch, write_insert};
 use crate::oltp::operation::OltpDraws;
 use crate::oltp::operation::OltpOperation;
-use crate::oltp::operation::{StatementSlot, places};
+use crate::oltp::operation::{StatementSlot, statement_slots};
 use crate::oltp::rows::{OltpRowSource, push_c, push_pad};
 use crate::oltp::sql::Template;
 use crate::oltp::sql::{self, OltpStatement};
@@ -28,7 +28,8 @@ any_task! {
     Test(TestTask),
 }
 
-/// Returns all tasks of `step`. `first_new_id` is the first id for rows that the client numbers itself.
+/// Returns all tasks of `step`. `first_new_id` is the first id for rows that the client numbers
+/// itself.
 pub(crate) fn of_step(setup: &Arc<OltpSetup>, step: &OltpStep, first_new_id: i64) -> Tasks<AnyTask> {
     match step.kind {
         OltpStepKind::Load => loaders(setup),
@@ -37,7 +38,7 @@ pub(crate) fn of_step(setup: &Arc<OltpSetup>, step: &OltpStep, first_new_id: i64
             let per_client = connections / crate::step::clients(connections, rate);
             let script = TestScript {
                 kind: steps::labels(test).0,
-                places: places(test, &setup.options, setup.client_ids()),
+                statement_slots: statement_slots(test, &setup.options, setup.client_ids()),
                 prepared: setup.options.prepares(test),
                 stream: crate::step::stream(&step.name, setup.context.draws),
                 connections,
@@ -92,7 +93,7 @@ fn indexers(setup: &Arc<OltpSetup>) -> Tasks<AnyTask> {
 pub(crate) struct TestScript {
     /// The name of an operation, which is also the kind under which its connections are recorded.
     pub(crate) kind: &'static str,
-    pub(crate) places: Vec<StatementSlot>,
+    pub(crate) statement_slots: Vec<StatementSlot>,
     pub(crate) prepared: bool,
     /// The stream of draws of this step.
     pub(crate) stream: Philox,
@@ -125,7 +126,7 @@ pub struct TestTask {
     /// The senders by kind of statement, then by table. BEGIN and COMMIT have only one sender each.
     senders: Vec<(OltpStatement, Vec<Sender>)>,
     /// For each statement of an operation, the index of its senders in `senders`.
-    places: Vec<usize>,
+    statement_slots: Vec<usize>,
     /// The results of the statements of the last operation.
     done: Vec<StatementDone>,
     sql: Vec<u8>,
@@ -147,25 +148,33 @@ impl TestTask {
         connection: u32,
         first_new_id: i64,
     ) -> Self {
-        let TestScript { kind, places, prepared, stream, connections, is_shared, table_each, found_rows } =
-            script;
+        let TestScript {
+            kind,
+            statement_slots,
+            prepared,
+            stream,
+            connections,
+            is_shared,
+            table_each,
+            found_rows,
+        } = script;
         let fixed_table = table_each.then_some((connection % setup.options.tables) as usize);
         let found = fixed_table.and_then(|table| found_rows.get(table).copied());
         Self {
             connection: Connection::new(&setup.context.database_server, kind),
             setup: Arc::clone(setup),
-            operation: OltpOperation::new(&places, setup, fixed_table),
+            operation: OltpOperation::new(&statement_slots, setup, fixed_table),
             stream,
             task: if is_shared { 0 } else { connection },
             tasks: if is_shared { 1 } else { connections },
             first_new_id,
             scanned_rows: found.unwrap_or(setup.options.table_size),
-            in_transaction: places.iter().any(|place| place.kind == OltpStatement::Begin),
-            writes: places.iter().any(|place| place.kind.is_write()),
+            in_transaction: statement_slots.iter().any(|place| place.kind == OltpStatement::Begin),
+            writes: statement_slots.iter().any(|place| place.kind.is_write()),
             prepared,
             senders: Vec::new(),
-            places: Vec::new(),
-            done: Vec::with_capacity(places.len()),
+            statement_slots: Vec::new(),
+            done: Vec::with_capacity(statement_slots.len()),
             sql: Vec::new(),
             answered: 0,
         }
@@ -178,7 +187,7 @@ impl TestTask {
 
     /// Makes a sender for each table. BEGIN and COMMIT have no table, and get one sender.
     async fn senders_of(&mut self, kind: OltpStatement) -> Result<Vec<Sender>, Failure> {
-        let tables = if kind.is_bracket() { 1 } else { self.setup.options.tables };
+        let tables = if kind.is_transaction_control() { 1 } else { self.setup.options.tables };
         let mut senders = Vec::with_capacity(tables as usize);
         for table in 1..=tables {
             let sql = sql::statement_of(&self.setup, kind, &OltpSetup::table(table), self.writes);
@@ -194,13 +203,13 @@ impl TestTask {
         match self.connection.prepare(sql).await {
             Ok(statement) => Ok(Sender::Prepared(statement)),
             // Some servers prepare no BEGIN. The original then sends it as text.
-            Err(_) if kind.is_bracket() => Ok(Sender::Text(Template::new(sql))),
+            Err(_) if kind.is_transaction_control() => Ok(Sender::Text(Template::new(sql))),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Logs out and in again, and prepares again. This is part of the operation before it, as in the
-    /// original, and counts among its statements.
+    /// Logs out and in again, and prepares again. This is part of the operation before it, as in
+    /// the original, and counts among its statements.
     async fn connect_again(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
         self.connection.leave().await;
@@ -260,7 +269,7 @@ impl ConnectionTask for TestTask {
         self.open_connection().await?;
         let kinds: Vec<OltpStatement> = self.operation.statements().iter().map(|ready| ready.kind).collect();
         self.senders.clear();
-        self.places.clear();
+        self.statement_slots.clear();
         for kind in kinds {
             let place = match self.senders.iter().position(|entry| entry.0 == kind) {
                 Some(place) => place,
@@ -270,7 +279,7 @@ impl ConnectionTask for TestTask {
                     self.senders.len() - 1
                 }
             };
-            self.places.push(place);
+            self.statement_slots.push(place);
         }
         Ok(())
     }
@@ -284,14 +293,22 @@ impl ConnectionTask for TestTask {
 
     async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
         let Self {
-            connection, operation, senders, places, done: statements, sql, setup, scanned_rows, ..
+            connection,
+            operation,
+            senders,
+            statement_slots,
+            done: statements,
+            sql,
+            setup,
+            scanned_rows,
+            ..
         } = self;
         let mut done = Done::default();
         statements.clear();
         // The load engine's time of an operation is also that of its only statement, unless the
         // operation includes a login.
-        let mut sent = (places.len() > 1 || setup.options.reconnect > 0).then(Instant::now);
-        for (ready, &place) in operation.statements().iter().zip(places.iter()) {
+        let mut sent = (statement_slots.len() > 1 || setup.options.reconnect > 0).then(Instant::now);
+        for (ready, &place) in operation.statements().iter().zip(statement_slots.iter()) {
             let answer = match &senders[place].1[ready.table] {
                 Sender::Prepared(statement) => connection.execute(*statement, &ready.params).await,
                 Sender::Text(template) => {

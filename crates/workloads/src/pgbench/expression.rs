@@ -2,7 +2,7 @@
 
 use crate::pgbench::random::{self, PgbenchDraws};
 use crate::pgbench::variables::Value;
-use crate::pgbench::variables::{Names, Variables, is_name_sign, name_length};
+use crate::pgbench::variables::{Names, Variables, is_name_character, name_length};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
@@ -378,7 +378,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             || first == '.' && second.is_some_and(|character| character.is_ascii_digit())
         {
             number(rest)?
-        } else if is_name_sign(first) {
+        } else if is_name_character(first) {
             let length = name_length(rest);
             (Token::Word(rest[..length].to_ascii_lowercase()), length)
         } else {
@@ -623,10 +623,10 @@ mod tests {
         let mut names = Names::default();
         let found = expression(text, &mut names).and_then(|expression| {
             let mut variables = Variables::new(Arc::new(names.clone()));
-            variables.set_named("x", "7");
-            variables.set_named("t", "true");
-            variables.set_named("bad", "abc");
-            variables.set_named("default_seed", "5432");
+            variables.set_text("x", "7");
+            variables.set_text("t", "true");
+            variables.set_text("bad", "abc");
+            variables.set_text("default_seed", "5432");
             expression.value(&variables, &mut PgbenchDraws::new(Philox::new(1, 1)))
         });
         match found {

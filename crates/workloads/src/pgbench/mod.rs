@@ -82,14 +82,14 @@ impl PgbenchSetup {
     fn give_variables(&self, client: u32, variables: &mut Variables) {
         let seed = self.context.draws;
         let [high, low, ..] = Philox::new(seed, 0).at(0, 0, 0);
-        variables.give(SCALE, Value::Int(self.scale() as i64));
-        variables.give(CLIENT, Value::Int(client.into()));
-        variables.give(SEEDS[0], Value::Int((u64::from(high) << 32 | u64::from(low)) as i64));
-        variables.give(SEEDS[1], Value::Int(seed as i64));
+        variables.set_value(SCALE, Value::Int(self.scale() as i64));
+        variables.set_value(CLIENT, Value::Int(client.into()));
+        variables.set_value(SEEDS[0], Value::Int((u64::from(high) << 32 | u64::from(low)) as i64));
+        variables.set_value(SEEDS[1], Value::Int(seed as i64));
         for (name, value) in &self.options.define {
             match value {
-                Json::String(text) => variables.set_named(name, text),
-                other => variables.set_named(name, &other.to_string()),
+                Json::String(text) => variables.set_text(name, text),
+                other => variables.set_text(name, &other.to_string()),
             }
         }
     }
@@ -188,8 +188,8 @@ impl Pgbench {
         Ok(())
     }
 
-    /// Returns how the accounts are partitioned, and into how many tables. The result is `None` where
-    /// they are in one.
+    /// Returns how the accounts are partitioned, and into how many tables. The result is `None`
+    /// where they are in one.
     pub async fn partitions(&self, session: &mut AnySession) -> Option<(&'static str, i64)> {
         let sql = "select count(*), bool_or(p.partstrat = 'h') from pg_partitioned_table p \
                    join pg_inherits i on i.inhparent = p.partrelid \
@@ -202,8 +202,8 @@ impl Pgbench {
         Some((method.name(), count))
     }
 
-    /// Vacuums, and empties the history, as pgbench does before each run. Only tables that exist are
-    /// touched.
+    /// Vacuums, and empties the history, as pgbench does before each run. Only tables that exist
+    /// are touched.
     pub async fn make_ready(&self, session: &mut AnySession) -> Result<Option<Work>> {
         let names = tables(session).await.map_err(Error::during("listing the tables"))?;
         let has = |table: &str| names.iter().any(|name| name == table);

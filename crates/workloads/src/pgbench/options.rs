@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sources;
 use super::steps::ACCOUNT_BYTES;
-use super::variables::{is_name, no_name};
+use super::variables::{invalid_name, is_name};
 use crate::checks::{self, SqlCheck};
 use crate::oltp::options;
 use crate::oltp::options::{OltpArrivals, OltpOptions};
@@ -22,7 +22,7 @@ use crate::settle::Settle;
 use crate::step::{StepOptions, forecast, outlines};
 
 named! {
-    /// How statements travel.
+    /// How statements are sent.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum QueryMode {
@@ -92,7 +92,7 @@ with_defaults! {
         /// Transactions of each connection, in place of `time`; the warm-up is left out then.
         #[schemars(range(min = 1, max = 4_294_967_295_u64))]
         pub transactions: Option<u64> = None,
-        /// Load before the clock counts, in whole seconds.
+        /// Warm-up before the measurement begins, in whole seconds.
         #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next transaction. pgbench's rates are `poisson`.
@@ -222,7 +222,7 @@ fn words_problem(options: &PgbenchOptions) -> Option<Mistake> {
         return Some(("init_steps", message));
     }
     if let Some(name) = options.define.keys().find(|name| !is_name(name)) {
-        return Some(("define", format!("define has an {}", no_name(name))));
+        return Some(("define", format!("define has an {}", invalid_name(name))));
     }
     let is_late = options.rates.is_empty() && options.latency_limit.is_some();
     let late = "latency_limit is for a step with a rate; in a closed loop nothing is late";

@@ -34,8 +34,8 @@ impl PgbenchDraws {
         self.draws.fraction()
     }
 
-    /// Returns a uniform number from `low` to `high`, both included. The range must be one for which
-    /// [`range_problem`] finds no problem.
+    /// Returns a uniform number from `low` to `high`, both included. The range must be one for
+    /// which [`range_problem`] finds no problem.
     pub(crate) fn uniform(&mut self, low: i64, high: i64) -> i64 {
         low.wrapping_add_unsigned(self.draws.below(high.abs_diff(low).saturating_add(1)))
     }
@@ -69,9 +69,9 @@ impl PgbenchDraws {
     /// Generation", X.6.1), as pgbench does it.
     pub(crate) fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> Result<i64, String> {
         if !ZIPFIAN.contains(&exponent) {
-            let (least, greatest) = (ZIPFIAN.start(), ZIPFIAN.end());
+            let (lowest, highest) = (ZIPFIAN.start(), ZIPFIAN.end());
             return Err(format!(
-                "zipfian parameter must be in range [{least:.3}, {greatest:.0}] (not {exponent:.6})"
+                "zipfian parameter must be in range [{lowest:.3}, {highest:.0}] (not {exponent:.6})"
             ));
         }
         let count = high.wrapping_sub(low).wrapping_add(1) as f64;

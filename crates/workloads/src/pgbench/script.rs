@@ -1,7 +1,7 @@
 //! Parses scripts of pgbench: SQL up to `;`, and commands that begin with a backslash.
 
 use super::expression::Expression;
-use super::variables::{Names, is_name, is_name_sign, name_length, no_name};
+use super::variables::{Names, invalid_name, is_name, is_name_character, name_length};
 use crate::pgbench::expression::expression;
 use crate::pgbench::variables::Value;
 
@@ -58,7 +58,8 @@ pub(crate) struct Keep {
     pub(crate) all: bool,
 }
 
-/// Parses the commands of a script in the order in which they run. Variables get indexes into `names`.
+/// Parses the commands of a script in the order in which they run. Variables get indexes into
+/// `names`.
 pub(crate) fn read(text: &str, names: &mut Names) -> Result<Vec<Command>, String> {
     let mut reader = ScriptReader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
     let (mut rest, mut line) = (text, 1);
@@ -203,8 +204,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the statement that `text` begins with, and how much of the text it takes. It goes up to `;`,
-/// which belongs to it, or to a backslash, which does not.
+/// Returns the statement that `text` begins with, and how much of the text it takes. It goes up to
+/// `;`, which belongs to it, or to a backslash, which does not.
 fn sql(text: &str) -> (String, usize) {
     let mut lexer = Lexer::new(text);
     let mut out = String::new();
@@ -247,7 +248,7 @@ fn has_copy_over_connection(text: &str) -> bool {
 }
 
 fn is_word(character: char) -> bool {
-    is_name_sign(character) || character == '$'
+    is_name_character(character) || character == '$'
 }
 
 /// Returns whether the quote after `before` belongs to an `E` that is a word of its own.
@@ -263,7 +264,7 @@ fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
     {
         return None;
     }
-    let end = 1 + rest[1..].find(|character| character == '$' || !is_name_sign(character))?;
+    let end = 1 + rest[1..].find(|character| character == '$' || !is_name_character(character))?;
     rest[end..].starts_with('$').then(|| &rest[..=end])
 }
 
@@ -450,7 +451,7 @@ impl ScriptReader<'_> {
 }
 
 fn check_name(name: &str) -> Result<(), String> {
-    if is_name(name) { Ok(()) } else { Err(no_name(name)) }
+    if is_name(name) { Ok(()) } else { Err(invalid_name(name)) }
 }
 
 /// Divides a text into literal text and variables, which are written `:name`. `::` is a cast.

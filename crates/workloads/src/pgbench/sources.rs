@@ -122,7 +122,7 @@ fn text_of(path: &str) -> Result<String, String> {
         format!("cannot read script {path}: {error}; pgbench's own are {names}")
     };
     if std::fs::metadata(path).map_err(problem)?.len() > MOST_BYTES {
-        return Err(format!("{path} is no script: it has more than {MOST_BYTES} bytes"));
+        return Err(format!("{path} is not a script: it has more than {MOST_BYTES} bytes"));
     }
     String::from_utf8(std::fs::read(path).map_err(problem)?).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
@@ -135,8 +135,8 @@ fn text_of(path: &str) -> Result<String, String> {
     })
 }
 
-/// Keeps `name`, under which commands are counted, for the life of the process. There are few names,
-/// and each run of a script has the same ones.
+/// Keeps `name`, under which commands are counted, for the life of the process. There are few
+/// names, and each run of a script has the same ones.
 pub(crate) fn kept(name: String) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ use crate::pgbench::options::QueryMode;
 use crate::pgbench::random::PgbenchDraws;
 use crate::pgbench::script::{Action, Keep, NO_COPY, Piece, Sql};
 use crate::pgbench::sources::Scripts;
-use crate::pgbench::variables::{Value, Variables, is_name, no_name};
+use crate::pgbench::variables::{Value, Variables, invalid_name, is_name};
 
 /// The code that a session gives to the failure of a COPY that asks for rows.
 const REFUSED_COPY: &str = "copy";
@@ -427,9 +427,9 @@ fn keep_rows(keep: &Keep, results: &[dbdyno_db::Rows], variables: &mut Variables
         for (column, cell) in result.columns.iter().zip(row) {
             let name = format!("{}{column}", keep.prefix);
             if !is_name(&name) {
-                return Err(of_script(no_name(&name)));
+                return Err(of_script(invalid_name(&name)));
             }
-            variables.set_named(&name, cell.as_deref().unwrap_or(""));
+            variables.set_text(&name, cell.as_deref().unwrap_or(""));
         }
     }
     Ok(())

@@ -23,7 +23,7 @@ impl Names {
 
 /// Returns whether a character may be in a name: an ASCII letter, a digit, `_`, or any character
 /// beyond ASCII.
-pub(crate) fn is_name_sign(character: char) -> bool {
+pub(crate) fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || !character.is_ascii()
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn name_length(text: &str) -> usize {
     if text.starts_with(|character: char| character.is_ascii_digit()) {
         return 0;
     }
-    text.find(|character| !is_name_sign(character)).unwrap_or(text.len())
+    text.find(|character| !is_name_character(character)).unwrap_or(text.len())
 }
 
 /// Returns whether all of `name` is the name of a variable.
@@ -42,7 +42,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// Returns the message for a name that is not valid.
-pub(crate) fn no_name(name: &str) -> String {
+pub(crate) fn invalid_name(name: &str) -> String {
     format!("invalid variable name: \"{name}\"; use letters, digits and _, and a digit not first")
 }
 
@@ -69,14 +69,14 @@ impl Variables {
 
     /// Gives a variable a text from an option or a column. A variable that no script uses is
     /// ignored.
-    pub(crate) fn set_named(&mut self, name: &str, text: &str) {
+    pub(crate) fn set_text(&mut self, name: &str, text: &str) {
         if let Some(index) = self.names.find(name) {
             self.put(index, VariableSlot::Text(text.to_owned()));
         }
     }
 
     /// Gives a variable a value. A variable that no script uses is ignored.
-    pub(crate) fn give(&mut self, name: &str, value: Value) {
+    pub(crate) fn set_value(&mut self, name: &str, value: Value) {
         if let Some(index) = self.names.find(name) {
             self.set(index, value);
         }

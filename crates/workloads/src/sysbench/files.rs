@@ -146,7 +146,7 @@ fn found(given: &str) -> Option<PathBuf> {
 fn read(path: &Path) -> Result<Arc<str>, String> {
     let problem = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     if path.metadata().map_err(problem)?.len() > MOST_BYTES {
-        return Err(format!("{} is no script: it has more than {MOST_BYTES} bytes", path.display()));
+        return Err(format!("{} is not a script: it has more than {MOST_BYTES} bytes", path.display()));
     }
     let bytes = std::fs::read(path).map_err(problem)?;
     let text = String::from_utf8_lossy(&bytes);

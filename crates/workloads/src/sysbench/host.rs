@@ -52,9 +52,9 @@ pub(crate) struct ScriptHost {
 }
 
 impl ScriptHost {
-    /// Returns a state with the API and the script's own chunk, and the functions of the API. LuaJIT
-    /// compiles nothing unless its library `jit` is opened, and it is not, because compiled loops could
-    /// not be ended.
+    /// Returns a state with the API and the script's own chunk, and the functions of the API.
+    /// LuaJIT compiles nothing unless its library `jit` is opened, and it is not, because compiled
+    /// loops could not be ended.
     pub(crate) fn loaded(self: &Rc<Self>) -> mlua::Result<(Lua, Table)> {
         let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
         let api: Table = ApiPart::Core.function(&lua)?.call(self.table(&lua)?)?;
@@ -112,10 +112,10 @@ impl ScriptHost {
                 let mut draws = own.draws.borrow_mut();
                 lua.create_string(draws.text(&template.as_bytes()))
             }),
-            "varstring" => lua.create_function(move |lua, (least, most): (f64, f64)| {
-                let most = most.clamp(0.0, own.setup.memory_bytes() as f64);
+            "varstring" => lua.create_function(move |lua, (min, max): (f64, f64)| {
+                let max = max.clamp(0.0, own.setup.memory_bytes() as f64);
                 let mut draws = own.draws.borrow_mut();
-                lua.create_string(draws.any_text(least.max(0.0) as i64, most as i64))
+                lua.create_string(draws.any_text(min.max(0.0) as i64, max as i64))
             }),
             _ => return Ok(Value::Nil),
         };
@@ -281,8 +281,8 @@ impl ScriptHost {
         Ok(MultiValue::from_vec(values))
     }
 
-    /// Returns the next row of a result, unless another statement of its connection has replaced the
-    /// result.
+    /// Returns the next row of a result, unless another statement of its connection has replaced
+    /// the result.
     fn row(&self, lua: &Lua, connection: usize, generation: i64) -> mlua::Result<Option<Table>> {
         let mut rows = self.rows.borrow_mut();
         let own = rows.get_mut(connection).filter(|rows| rows.generation == generation);

@@ -202,11 +202,11 @@ impl Machine {
             Ok(thread) => self.thread = Some(thread),
             Err(error) => return EventOutcome::Failed(of_script(error_text(&error))),
         }
-        self.go_on(argument).await
+        self.resume(argument).await
     }
 
     /// Continues after a wait, until the event is over.
-    pub(crate) async fn go_on(&mut self, mut reply: Reply) -> EventOutcome {
+    pub(crate) async fn resume(&mut self, mut reply: Reply) -> EventOutcome {
         loop {
             let began = Instant::now();
             self.host.resumed.set(began);

@@ -27,7 +27,7 @@ use crate::sysbench::{SysbenchSetup, host};
 /// Codes that mean a lost connection in a list of errors to ignore.
 const LOST: [&str; 4] = ["2006", "2013", "2011", "2055"];
 
-/// How prepared statements of a script travel.
+/// How a script's prepared statements are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PsMode {
@@ -77,13 +77,13 @@ with_defaults! {
         /// With `events`: `time` ends a `run` too. For the original's command line.
         #[serde(skip)]
         pub time_ends_too: bool = false,
-        /// Load before the clock of a `run` counts, in whole seconds.
+        /// Warm-up before the measurement of a `run` begins, in whole seconds.
         #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next event.
         pub arrivals: OltpArrivals = OltpArrivals::Closed,
-        /// Events per second of all connections together, for `arrivals = "constant"` and `"poisson"`: one
-        /// step per rate.
+        /// Events per second of all connections together, for `arrivals = "constant"` and
+        /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
         /// Events of a rate that may wait for a connection; the oldest beyond are given up and

@@ -31,8 +31,8 @@ pub(crate) struct Match {
 /// a long match, and its error says why the match must end.
 ///
 /// # Errors
-/// The error says what is wrong with the pattern, in the words of Lua's own library, or why the match
-/// was ended.
+/// The error says what is wrong with the pattern, in the words of Lua's own library, or why the
+/// match was ended.
 pub(crate) fn find(
     text: &[u8],
     pattern: &[u8],
@@ -145,8 +145,8 @@ impl Matcher<'_> {
                             }
                             p = end + 1;
                         }
-                        Some(b'*') => return self.most(s, p, end, 0),
-                        Some(b'+') => return self.most(s, p, end, 1),
+                        Some(b'*') => return self.max(s, p, end, 0),
+                        Some(b'+') => return self.max(s, p, end, 1),
                         Some(b'-') => return self.fewest(s, p, end),
                         _ if self.is_single(s, p, end) => (s, p) = (s + 1, end),
                         _ => return Ok(None),
@@ -156,15 +156,15 @@ impl Matcher<'_> {
         }
     }
 
-    /// Tries as many repetitions as there are, then fewer, but at least `least`.
-    fn most(&mut self, s: usize, p: usize, end: usize, least: usize) -> Found {
+    /// Tries as many repetitions as there are, then fewer, but at least `min`.
+    fn max(&mut self, s: usize, p: usize, end: usize, min: usize) -> Found {
         let mut count = 0;
         while self.is_single(s + count, p, end) {
             self.step()?;
             count += 1;
         }
         loop {
-            if count < least {
+            if count < min {
                 return Ok(None);
             }
             if let Some(found) = self.matches(s + count, end + 1)? {

@@ -122,7 +122,7 @@ impl ConnectionTask for SysbenchTask {
             if !std::mem::take(&mut self.begins_again) {
                 machine.host.draws.borrow_mut().begin(task, number);
             }
-            machine.go_on(Reply::Flag(true)).await
+            machine.resume(Reply::Flag(true)).await
         } else {
             let (tid, command) = (self.tid, self.step.command.clone());
             let machine = self.begin().await?;

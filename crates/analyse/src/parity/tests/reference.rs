@@ -25,14 +25,14 @@ Sizes within 5 % count as equal, because servers round them.
 
 A server that is [neither MySQL, MariaDB nor
 PostgreSQL](../guides/your-own-server.md#a-server-that-is-neither-mysql-mariadb-nor-postgresql) has
-no class that is known, even where its settings have a product's names: the report says so, and
+no known class, even where its settings have a product's names: the report says so, and
 `\"refuse\"` refuses it next to other variants.
 ";
 
 const CLASSES: &str = "
 ## Classes
 
-For each: products, the setting if it is one, the effect of a difference and, after →, how to make
+Each line gives the products, the setting if the class is a single setting, the effect of a difference and, after →, how to make
 it equal. MySQL includes MariaDB and Percona Server. *family*: compared only within MySQL's family
 or between versions of PostgreSQL. *detail*: of weight *detail*, with the remedy in `dbdyno plan`
 and the report only; all others are of weight *result*.
@@ -42,7 +42,7 @@ and the report only; all others are of weight *result*.
 const PITFALLS: &str = "
 ## Pitfalls
 
-For each: what is found and its effect. `dbdyno plan` and the report print the remedy. A pitfall
+Each entry has the finding and its effect. `dbdyno plan` and the report print the remedy. A pitfall
 about a class in `differs` is not reported. The settings and values that each is about:
 `crates/analyse/src/parity/pitfalls.toml`.
 

@@ -34,6 +34,6 @@ pub(super) fn build(product: &str, version: &str) -> Build {
 pub(super) fn configured(name: &str, product: &str, version: &str, config: &str) -> Subject {
     let build = build(product, version);
     let mut subject = super::predicted(&variant(name, config), Some(&build), &Planned::default());
-    subject.knowledge = super::Knowledge::Effective;
+    subject.settings_source = super::SettingsSource::Effective;
     subject
 }

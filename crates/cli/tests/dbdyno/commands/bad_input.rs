@@ -72,7 +72,7 @@ fn an_unknown_shipped_plan_names_the_one_that_was_meant() {
 #[test]
 fn a_plan_without_variants_says_what_to_add() {
     let desk = Desk::new();
-    insta::assert_snapshot!(refused(&desk, &plan("", ""), &[]), @"exit 2: error: p.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at least one");
+    insta::assert_snapshot!(refused(&desk, &plan("", ""), &[]), @"exit 2: error: p.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at lowest one");
     insta::assert_snapshot!(refused(&desk, &plan("variant = []", ""), &[]), @"exit 2: error: p.toml:2:11: the plan has no variant: add a [[variant]] with a name and a server");
 }
 
@@ -81,7 +81,7 @@ fn a_base_directory_without_a_server_is_the_servers_fault() {
     let desk = Desk::new();
     desk.write("empty/readme", "nothing to run here");
     let text = plan(&ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"empty\""), "");
-    insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/empty holds no server that dbdyno knows: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into");
+    insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/empty contains no server that dbdyno supports: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into");
 }
 
 #[test]

@@ -75,10 +75,7 @@ fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
     let (one, two) = (run("one"), run("two"));
     let ended = desk.dbdyno(&["compare", &one, &two]);
     assert_eq!(ended.code, Some(2));
-    assert_eq!(
-        ended.err,
-        "error: the runs are not comparable: seed 1 and 2; --anyway compares them anyway\n"
-    );
+    assert_eq!(ended.err, "error: the runs are not comparable: seed 1 and 2; use --anyway to compare them\n");
     let ended = desk.dbdyno(&["compare", &one, &two, "--anyway", "--format", "md"]);
     assert_eq!(ended.code, Some(0));
     assert!(
@@ -107,8 +104,8 @@ fn runs_of_different_clients_are_not_comparable() {
         format!("{}/{}", args[1], entry.file_name().to_str().unwrap())
     });
     let compare = |new: &str| desk.dbdyno(&["compare", &one, new]).err;
-    insta::assert_snapshot!(compare(&two), @"error: the runs are not comparable: host.sampling true and false; --anyway compares them anyway");
-    insta::assert_snapshot!(compare(&three), @r#"error: the runs are not comparable: oltp.settle.wait "0s" and "1s"; --anyway compares them anyway"#);
+    insta::assert_snapshot!(compare(&two), @"error: the runs are not comparable: host.sampling true and false; use --anyway to compare them");
+    insta::assert_snapshot!(compare(&three), @r#"error: the runs are not comparable: oltp.settle.wait "0s" and "1s"; use --anyway to compare them"#);
     let history = desk.dbdyno(&["history", &one, &two]);
-    insta::assert_snapshot!(history.err, @"error: the runs are not comparable: host.sampling true and false; --anyway compares them anyway");
+    insta::assert_snapshot!(history.err, @"error: the runs are not comparable: host.sampling true and false; use --anyway to compare them");
 }

@@ -36,7 +36,7 @@ fn a_plan_is_explained_without_running_it() {
 
     time: about 84 s in all (steps with a fixed length and pauses are exact, the rest is an estimate)
     disk: about 18 MB at most
-    client: sleeps while waiting for answers: the database works in its threads
+    client: sleeps while waiting for answers: the database runs in the load threads
 
     power: what 2 blocks detect in 80 % of runs (noise of this host unknown: assumed noise)
     noise  detects  as the only one of 6  same within  margin  blocks for twice the margin

@@ -51,7 +51,7 @@ fn unknown_names_are_refused_with_suggestions() {
     exit 2: error: --config: there is no file my.cnf; name an option file
     exit 4: error: no server mysql-8.0.31 in FOLDER/servers; `dbdyno servers list` shows all
     exit 2: error: cannot add a/b: "a/b" is no name for a server: use letters, digits, dots, dashes and underscores
-    exit 4: error: nowhere holds no server that dbdyno knows: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into
+    exit 4: error: nowhere contains no server that dbdyno supports: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into
     "#);
 }
 

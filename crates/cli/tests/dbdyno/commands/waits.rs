@@ -39,7 +39,7 @@ fn pgbench(desk: &Desk, words: &[&str]) -> Ended {
 #[test]
 fn clients_that_have_ended_make_room_in_a_pooler_for_those_that_wait() {
     let desk = Desk::new();
-    let _server = pooled(&desk, 2, Place::IsFreed);
+    let _server = pooled(&desk, 2, Place::Freed);
     let ended = pgbench(&desk, &["-c", "8", "-j", "2", "-t", "5"]);
     assert!(ended.expect_ok().out.contains("actually processed: 40/40"), "{}", ended.out);
     // Clients that are still waiting when the time is over run one transaction each.
@@ -59,7 +59,7 @@ fn sysbench(desk: &Desk, words: &[&str]) -> std::process::Command {
 #[test]
 fn a_step_whose_connections_never_get_a_place_ends_at_its_cap_and_says_how_many() {
     let desk = Desk::new();
-    let _server = pooled(&desk, 2, Place::IsLost);
+    let _server = pooled(&desk, 2, Place::Lost);
     let ended = desk.ended(&mut sysbench(&desk, &["--time=1", "--forced-shutdown=1", "run"]));
     ended.expect_code(1);
     let says =
@@ -71,7 +71,7 @@ fn a_step_whose_connections_never_get_a_place_ends_at_its_cap_and_says_how_many(
 #[ignore = "in cargo xtask test --all: half a minute"]
 fn waiting_connections_are_reported_while_the_step_runs() {
     let desk = Desk::new();
-    let _server = pooled(&desk, 2, Place::IsLost);
+    let _server = pooled(&desk, 2, Place::Lost);
     let running = desk.start(&mut sysbench(&desk, &["--time=3600", "run"]));
     let says = "4 of 6 connections have had no answer to their first statement for ";
     wait_for("a word on those that wait", || running.said().contains(says).then_some(()));

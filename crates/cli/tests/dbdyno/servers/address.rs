@@ -141,7 +141,7 @@ fn a_load_whose_connection_is_lost_ends_although_lost_connections_are_opened_aga
     let steps: Vec<_> = run.cells[0].steps.iter().map(|step| (step.name.as_str(), step.outcome())).collect();
     assert_eq!(steps, [("load", Some(Outcome::Failed))]);
     let faults = faults(&findings(&desk.run_dir()));
-    assert!(faults[0].contains("rows of the load were on their way: "), "{faults:?}");
+    assert!(faults[0].contains("the connection was lost while it sent rows of the load: "), "{faults:?}");
 }
 
 #[test]

@@ -97,14 +97,14 @@ fn deletes_happened(cell: &CellRecord, seconds: u32) {
         .map(|step| (step.name.as_str(), rows(step, "insert"), rows(step, "delete")))
         .collect();
     // Two clients insert 100 rows per second each.
-    let paced = u64::from(2 * 100 * seconds);
+    let scheduled = u64::from(2 * 100 * seconds);
     for (name, inserted, deleted) in &written {
         match *name {
             "l.i0" => assert_eq!((*inserted, *deleted), (6000, 0)),
             "l.x" => {}
             "l.i1" => assert_eq!((*inserted, *deleted), (1600, 1600)),
             "l.i2" => assert_eq!((*inserted, *deleted), (400, 400)),
-            _ => assert_eq!((*inserted, *deleted), (paced, paced), "{name}"),
+            _ => assert_eq!((*inserted, *deleted), (scheduled, scheduled), "{name}"),
         }
     }
 }

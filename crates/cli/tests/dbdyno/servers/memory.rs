@@ -28,7 +28,7 @@ fn without_groups(desk: &Desk, host: &str) -> Ended {
 fn a_limit_that_cannot_be_set_is_refused_before_anything_runs() {
     let desk = Desk::new();
     let ended = without_groups(&desk, "");
-    insta::assert_snapshot!(desk.refusal(&ended), @r#"exit 3: error: cannot limit the memory of a server: no hierarchy of control groups with the memory controller is mounted; run as root, or where control groups may be made, or leave server_memory out; no_memory_limit = "warn" in [host] runs without the limit, and the report says so"#);
+    insta::assert_snapshot!(desk.refusal(&ended), @r#"exit 3: error: cannot limit the memory of a server: no hierarchy of control groups with the memory controller is mounted; run as root or on a machine where you may make control groups, or leave server_memory out; no_memory_limit = "warn" in [host] runs without the limit, and the report says so"#);
     assert!(desk.run_dirs().is_empty());
 }
 

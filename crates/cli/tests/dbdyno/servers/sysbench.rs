@@ -25,18 +25,18 @@ const SCRIPTS: [&str; 8] = [
 ];
 
 /// A server that dbdyno did not start, for use by both programs.
-pub(crate) enum Theirs {
-    Mysql(Held),
-    Postgres(Held),
+pub(crate) enum ExternalServer {
+    Mysql(ServerHandle),
+    Postgres(ServerHandle),
 }
 
 /// A server that belongs to one test, or that all tests share.
-pub(crate) enum Held {
+pub(crate) enum ServerHandle {
     Own(Box<Server>),
     Shared(&'static Server),
 }
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for ServerHandle {
     type Target = Server;
 
     fn deref(&self) -> &Server {
@@ -47,21 +47,21 @@ impl std::ops::Deref for Held {
     }
 }
 
-impl Theirs {
+impl ExternalServer {
     pub(crate) fn mariadb(desk: &Desk) -> Self {
-        Self::Mysql(Held::Own(Box::new(external::external_server(desk, MARIADB_10_11))))
+        Self::Mysql(ServerHandle::Own(Box::new(external::external_server(desk, MARIADB_10_11))))
     }
 
     pub(crate) fn postgres(desk: &Desk) -> Self {
-        Self::Postgres(Held::Own(Box::new(postgres::external_server(desk, POSTGRES_15))))
+        Self::Postgres(ServerHandle::Own(Box::new(postgres::external_server(desk, POSTGRES_15))))
     }
 
     /// The three servers that all tests share.
     pub(crate) fn shared() -> [Self; 3] {
         [
-            Self::Mysql(Held::Shared(&shared::MARIADB)),
-            Self::Mysql(Held::Shared(&shared::MYSQL)),
-            Self::Postgres(Held::Shared(&shared::POSTGRES)),
+            Self::Mysql(ServerHandle::Shared(&shared::MARIADB)),
+            Self::Mysql(ServerHandle::Shared(&shared::MYSQL)),
+            Self::Postgres(ServerHandle::Shared(&shared::POSTGRES)),
         ]
     }
 
@@ -126,7 +126,7 @@ impl Theirs {
     }
 
     /// Runs the same command with dbdyno.
-    pub(crate) fn ours(
+    pub(crate) fn run_dbdyno(
         &self,
         desk: &Desk,
         database: &str,
@@ -232,7 +232,7 @@ impl Theirs {
 }
 
 /// dbdyno loads the tables with each load method, and every sysbench script runs on them.
-fn sysbench_runs_on_our_tables(theirs: &Theirs, desk: &Desk) {
+fn sysbench_runs_on_our_tables(theirs: &ExternalServer, desk: &Desk) {
     for method in ["insert", "stream"] {
         let options = format!("tests = [\"point-select\"]\ntable_size = {ROWS}\nload_method = \"{method}\"");
         theirs.dbdyno(desk, "bench", &options).expect_ok();
@@ -250,7 +250,7 @@ fn sysbench_runs_on_our_tables(theirs: &Theirs, desk: &Desk) {
 }
 
 /// sysbench prepares the tables, and all of dbdyno's tests run on them.
-fn our_tests_run_on_tables_of_sysbench(theirs: &Theirs, desk: &Desk) {
+fn our_tests_run_on_tables_of_sysbench(theirs: &ExternalServer, desk: &Desk) {
     let all = "tests = [\"point-select\", \"read-only\", \"read-write\", \"write-only\", \"update-index\", \
                \"update-non-index\", \"insert\", \"delete\"]\nconnections = [2]\nuse_existing = true\n";
     theirs.create("sbtest");
@@ -289,26 +289,26 @@ fn our_tests_run_on_tables_of_sysbench(theirs: &Theirs, desk: &Desk) {
 #[ignore = "in cargo xtask test --all: the original sysbench"]
 fn sysbench_runs_on_tables_that_dbdyno_loads_into_mariadb() {
     let desk = Desk::new();
-    sysbench_runs_on_our_tables(&Theirs::mariadb(&desk), &desk);
+    sysbench_runs_on_our_tables(&ExternalServer::mariadb(&desk), &desk);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: the original sysbench"]
 fn sysbench_runs_on_tables_that_dbdyno_loads_into_postgresql() {
     let desk = Desk::new();
-    sysbench_runs_on_our_tables(&Theirs::postgres(&desk), &desk);
+    sysbench_runs_on_our_tables(&ExternalServer::postgres(&desk), &desk);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: the original sysbench"]
 fn tables_that_sysbench_prepares_in_mariadb_are_good_for_all_tests() {
     let desk = Desk::new();
-    our_tests_run_on_tables_of_sysbench(&Theirs::mariadb(&desk), &desk);
+    our_tests_run_on_tables_of_sysbench(&ExternalServer::mariadb(&desk), &desk);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: the original sysbench"]
 fn tables_that_sysbench_prepares_in_postgresql_are_good_for_all_tests() {
     let desk = Desk::new();
-    our_tests_run_on_tables_of_sysbench(&Theirs::postgres(&desk), &desk);
+    our_tests_run_on_tables_of_sysbench(&ExternalServer::postgres(&desk), &desk);
 }

@@ -20,9 +20,9 @@ const TERMINATE: u8 = b'X';
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The next client gets the place.
-    IsFreed,
+    Freed,
     /// No client gets the place any more.
-    IsLost,
+    Lost,
 }
 
 /// Listens on `listen` for the server on the socket `server` until the test program ends. The pool
@@ -57,7 +57,7 @@ fn serve(
     let free = places.0.lock().unwrap();
     *places.1.wait_while(free, |free| *free == 0).unwrap() -= 1;
     let relayed = server.write_all(&first).and_then(|()| relay(client, server));
-    if place == Place::IsFreed {
+    if place == Place::Freed {
         *places.0.lock().unwrap() += 1;
         places.1.notify_one();
     }

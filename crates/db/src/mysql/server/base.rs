@@ -74,7 +74,7 @@ pub(in crate::mysql) fn find_program(path: &Path) -> Option<(PathBuf, PathBuf)> 
 }
 
 /// Lists [`PROGRAMS`] for an error message.
-pub(in crate::mysql) fn looked_for() -> String {
+pub(in crate::mysql) fn expected_programs() -> String {
     let names: Vec<String> = PROGRAMS
         .iter()
         .map(

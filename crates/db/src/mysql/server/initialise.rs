@@ -236,7 +236,7 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 
 /// Paths to one server's files, all absolute.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places<'a> {
+pub(super) struct ServerPaths<'a> {
     pub(super) data_dir: &'a Path,
     pub(super) socket: &'a Path,
     /// The folder for temporary files. It belongs to this server alone, because a starting server
@@ -258,7 +258,7 @@ pub(super) struct StartOptions {
 /// after it override its paths and network settings and nothing else.
 pub(super) fn start_options(
     spec: &ServerSpec,
-    places: Places<'_>,
+    places: ServerPaths<'_>,
     as_root: bool,
 ) -> Result<StartOptions, Error> {
     let (base, config) = (&spec.base, &spec.config);
@@ -418,7 +418,7 @@ mod tests {
 
     fn options(product: &'static Product, version: (u32, u32, u32), my_cnf: Option<&Path>) -> String {
         let [data_dir, socket, tmp_dir, log] = ["/d", "/t/s", "/t/tmp", "/l/server.log"].map(Path::new);
-        let places = Places { data_dir, socket, tmp_dir, log };
+        let places = ServerPaths { data_dir, socket, tmp_dir, log };
         let base = Base::sample(product, version);
         let spec = ServerSpec::new(&base, my_cnf, Path::new("/f"), PathBuf::new()).unwrap();
         let start = start_options(&spec, places, true).unwrap();

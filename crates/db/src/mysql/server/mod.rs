@@ -7,7 +7,7 @@ mod my_cnf;
 mod ownership;
 mod start;
 
-pub(super) use base::{abilities, find_program, looked_for, open};
+pub(super) use base::{abilities, expected_programs, find_program, open};
 pub(super) use initialise::engine_plugin;
 pub(super) use my_cnf::{login_of_file, own_config, tls_of_file};
 pub(super) use ownership::take_ownership;

@@ -77,7 +77,7 @@ pub(in crate::mysql) fn start(
         log,
         login: superuser_at(base, &socket),
         // The server accepts connections early and sends its greeting once it is ready.
-        is_worth_asking: &|_| true,
+        may_log_in: &|_| true,
         timeout: spec.start_timeout,
         cancel: Arc::clone(&spec.cancel),
         notes: options.notes,
@@ -94,7 +94,8 @@ fn check_name(path: &Path, base: &Base) -> Result<(), Error> {
         !base.is_mariadb() && base.release.at_least(5, 5) && base.release < Release([5, 5, 34]);
     match path.extension() {
         None if crashes_without_ending => {
-            let why = format!("{} crashes on a name without ending; call the file my.cnf", base.title);
+            let why =
+                format!("{} crashes on a file name without an extension; name the file my.cnf", base.title);
             Err(Error::OptionFile { path: path.to_path_buf(), why })
         }
         _ => Ok(()),
@@ -131,7 +132,8 @@ mod tests {
         let checked = |version| check_name(Path::new("/x/options"), &Base::sample(MYSQL, version));
         let message = checked((5, 5, 9)).unwrap_err().to_string();
         assert!(
-            message.ends_with("MySQL 5.5.9 crashes on a name without ending; call the file my.cnf"),
+            message
+                .ends_with("MySQL 5.5.9 crashes on a file name without an extension; name the file my.cnf"),
             "{message}"
         );
         assert!(checked((5, 5, 34)).is_ok() && checked((5, 6, 24)).is_ok());

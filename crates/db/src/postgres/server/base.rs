@@ -59,7 +59,7 @@ pub(in crate::postgres) fn find_programs(path: &Path) -> Option<PathBuf> {
 }
 
 /// Lists what [`find_programs`] looks for, for an error message.
-pub(in crate::postgres) fn looked_for() -> String {
+pub(in crate::postgres) fn expected_programs() -> String {
     "bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres".to_owned()
 }
 

@@ -51,8 +51,9 @@ fn problem(text: &str) -> Option<String> {
 pub(in crate::postgres) fn login_of_file(path: &Path, options: &LoginOptions) -> Result<FileLogin, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let password = password(&text, options)
-        .ok_or_else(|| wrong("no line fits host, port, database and user of the address".to_owned()))?;
+    let password = password(&text, options).ok_or_else(|| {
+        wrong("no line matches the host, port, database and user of the address".to_owned())
+    })?;
     Ok(FileLogin { user: None, password: Some(password) })
 }
 

@@ -12,7 +12,7 @@ mod data;
 mod ownership;
 mod start;
 
-pub(super) use base::{abilities, find_programs, looked_for, open};
+pub(super) use base::{abilities, expected_programs, find_programs, open};
 pub(super) use conf::{login_of_file, own_config};
 pub(super) use ownership::take_ownership;
 pub(super) use start::start;

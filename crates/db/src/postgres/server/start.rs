@@ -73,7 +73,7 @@ pub(in crate::postgres) fn start(
         tmp_dir: None,
         log,
         login: superuser_at(base, &socket),
-        is_worth_asking: &|pid| base.release.0[0] < STATUS_SINCE || says_ready(&spec.data_dir, pid),
+        may_log_in: &|pid| base.release.0[0] < STATUS_SINCE || says_ready(&spec.data_dir, pid),
         timeout: spec.start_timeout,
         cancel: Arc::clone(&spec.cancel),
         notes,

@@ -96,9 +96,9 @@ pub(crate) struct Limit {
     #[serde(flatten)]
     pub(crate) span: Span,
     #[serde(default)]
-    pub(crate) least: Option<String>,
+    pub(crate) min: Option<String>,
     #[serde(default)]
-    pub(crate) most: Option<String>,
+    pub(crate) max: Option<String>,
 }
 
 /// Whether an existing option still has an effect.
@@ -187,7 +187,7 @@ impl IntentData {
         version: Release,
         name: &str,
     ) -> Option<&OptionRange> {
-        self.ranges(product, name).iter().find(|range| range.span.holds(version))
+        self.ranges(product, name).iter().find(|range| range.span.contains(version))
     }
 
     pub(crate) fn names(&self, product: &'static Product) -> Vec<&str> {
@@ -229,7 +229,10 @@ pub(crate) fn rule_spans(rule: &RenderRule, product: &'static Product, word: Opt
         .flat_map(|set| {
             set.keys().fold(vec![rule.span], |spans, option| {
                 let exists = existing(product, option);
-                spans.iter().flat_map(|span| exists.iter().filter_map(|other| span.meet(*other))).collect()
+                spans
+                    .iter()
+                    .flat_map(|span| exists.iter().filter_map(|other| span.intersection(*other)))
+                    .collect()
             })
         })
         .collect()
@@ -275,12 +278,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    pub(crate) fn holds(self, version: Release) -> bool {
+    pub(crate) fn contains(self, version: Release) -> bool {
         self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|until| version < until)
     }
 
     /// The versions in both spans; `None` if the spans do not overlap.
-    pub(crate) fn meet(self, other: Self) -> Option<Self> {
+    pub(crate) fn intersection(self, other: Self) -> Option<Self> {
         let until = match (self.until, other.until) {
             (Some(left), Some(right)) => Some(left.min(right)),
             (left, right) => left.or(right),
@@ -313,7 +316,7 @@ pub(crate) fn subtracted(spans: Vec<Span>, others: &[Span]) -> Vec<Span> {
         let before = other.from.map(|from| Span { from: None, until: Some(from) });
         let after = other.until.map(|until| Span { from: Some(until), until: None });
         let rest: Vec<Span> = before.into_iter().chain(after).collect();
-        spans.iter().flat_map(|span| rest.iter().filter_map(|part| span.meet(*part))).collect()
+        spans.iter().flat_map(|span| rest.iter().filter_map(|part| span.intersection(*part))).collect()
     })
 }
 
@@ -347,14 +350,14 @@ mod tests {
     #[test]
     fn a_span_includes_its_start_and_excludes_its_end() {
         let span = span("5.6.8", "8.0.30");
-        let holds = |text: &str| span.holds(Release::parse(text).unwrap());
+        let holds = |text: &str| span.contains(Release::parse(text).unwrap());
         assert!(holds("5.6.8") && holds("8.0.29") && !holds("5.6.7") && !holds("8.0.30"));
     }
 
     #[test]
     fn spans_meet_and_join() {
-        assert_eq!(span("5.6", "").meet(span("", "8.0")), Some(span("5.6", "8.0")));
-        assert_eq!(span("8.0", "").meet(span("", "8.0")), None);
+        assert_eq!(span("5.6", "").intersection(span("", "8.0")), Some(span("5.6", "8.0")));
+        assert_eq!(span("8.0", "").intersection(span("", "8.0")), None);
         assert_eq!(joined(vec![span("8.0", ""), span("", "5.6"), span("5.6", "8.0")]), [span("", "")]);
         assert_eq!(subtracted(vec![span("", "")], &[span("5.6", "8.0")]), [span("", "5.6"), span("8.0", "")]);
         assert_eq!(subtracted(vec![span("5.6", "8.0")], &[span("", "")]), []);

@@ -156,7 +156,7 @@ fn unknown(name: &str) -> String {
     let near: Vec<String> = near.iter().take(3).map(|(_, known)| format!("`{known}`")).collect();
     let help = match near.is_empty() {
         true => {
-            "the list is in docs/reference/config-intents.md; a server's own options belong into own_config"
+            "the list is in docs/reference/config-intents.md; a server's own options belong in own_config"
                 .to_owned()
         }
         false => format!("did you mean {}?", near.join(" or ")),
@@ -196,7 +196,7 @@ mod tests {
         let text = "bufer_pool = '1 GiB'\ninnodb_io_capacity = 4\nfrobnicate = 1\nredo = '1 GB'\nbinlog = 'off'\n[where_possible]\nbinlog = 'on'";
         insta::assert_snapshot!(read(text).unwrap_err(), @r#"
         `bufer_pool` is not an intent; did you mean `buffer_pool`?
-        `frobnicate` is not an intent; the list is in docs/reference/config-intents.md; a server's own options belong into own_config
+        `frobnicate` is not an intent; the list is in docs/reference/config-intents.md; a server's own options belong in own_config
         `innodb_io_capacity` is not an intent; did you mean `io_capacity`?
         `redo` is "1 GB", but GB means 1000 to some and 1024 to others: write a number and its unit (KiB, MiB, GiB, TiB) in quotes, e.g. "1 GiB"
         `binlog` is in the config and under where_possible: keep one of them

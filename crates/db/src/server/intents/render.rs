@@ -95,7 +95,7 @@ fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, requested: &RequestedI
 fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &Value) -> bool {
     let Some(set) = settings(rule, value) else { return false };
     rule.on.iter().any(|on| on.covers(server.product))
-        && rule.span.holds(server.version)
+        && rule.span.contains(server.version)
         && set.keys().all(|option| has_option(server, option))
 }
 
@@ -134,17 +134,17 @@ fn exceeded_limit(
     limit: &Limit,
     requested: &Value,
 ) -> Option<String> {
-    if !limit.on.iter().any(|on| on.covers(server.product)) || !limit.span.holds(server.version) {
+    if !limit.on.iter().any(|on| on.covers(server.product)) || !limit.span.contains(server.version) {
         return None;
     }
     let number = requested.number()?;
     let bound = |text: &Option<String>| text.as_deref().and_then(|text| value::limit(intent.kind, text));
     let said = |text: &Option<String>| text.clone().unwrap_or_default();
-    if bound(&limit.least).is_some_and(|least| number < least) {
-        return Some(format!("{} takes {} or more", server.title, said(&limit.least)));
+    if bound(&limit.min).is_some_and(|min| number < min) {
+        return Some(format!("{} takes {} or more", server.title, said(&limit.min)));
     }
-    if bound(&limit.most).is_some_and(|most| number > most) {
-        return Some(format!("{} takes at most {}", server.title, said(&limit.most)));
+    if bound(&limit.max).is_some_and(|max| number > max) {
+        return Some(format!("{} takes at most {}", server.title, said(&limit.max)));
     }
     None
 }
@@ -155,7 +155,7 @@ fn accepted_words<'a>(server: &ConfigServer, intent: &'a Intent) -> Option<Vec<&
     let mut is_there = false;
     let mut words = Vec::new();
     for rule in &intent.way {
-        if !rule.on.iter().any(|on| on.covers(server.product)) || !rule.span.holds(server.version) {
+        if !rule.on.iter().any(|on| on.covers(server.product)) || !rule.span.contains(server.version) {
             continue;
         }
         is_there |= rule.set.as_ref().is_some_and(|set| set.keys().all(|option| has_option(server, option)));
@@ -170,7 +170,7 @@ fn accepted_words<'a>(server: &ConfigServer, intent: &'a Intent) -> Option<Vec<&
 fn is_absent_as_requested(server: &ConfigServer, intent: &Intent, requested: &Value) -> bool {
     intent.absent.iter().any(|absent| {
         let of_product = absent.on.is_empty() || absent.on.iter().any(|on| on.covers(server.product));
-        of_product && absent.span.holds(server.version) && requested.is(&absent.value)
+        of_product && absent.span.contains(server.version) && requested.is(&absent.value)
     })
 }
 

@@ -272,7 +272,7 @@ fn every_rule_can_be_rendered_in_some_version() {
             }
         }
         for limit in &intent.limit {
-            for bound in limit.least.iter().chain(&limit.most) {
+            for bound in limit.min.iter().chain(&limit.max) {
                 assert!(value::limit(intent.kind, bound).is_some(), "{}: {bound}", intent.name);
             }
         }
@@ -287,7 +287,7 @@ fn an_options_version_ranges_do_not_overlap() {
             let spans: Vec<_> =
                 IntentData::get().ranges(product, name).iter().map(|range| range.span).collect();
             for (index, span) in spans.iter().enumerate() {
-                let met = spans[..index].iter().find_map(|other| other.meet(*span));
+                let met = spans[..index].iter().find_map(|other| other.intersection(*span));
                 assert_eq!(met, None, "{name} of {product}");
             }
         }

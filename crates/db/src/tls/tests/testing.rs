@@ -28,7 +28,7 @@ pub(crate) enum Flaw {
 }
 
 /// A listening server, and the authority that a client must trust.
-pub(crate) struct Desk {
+pub(crate) struct TlsTestServer {
     pub(crate) listener: TcpListener,
     pub(crate) port: u16,
     pub(crate) acceptor: TlsAcceptor,
@@ -36,7 +36,7 @@ pub(crate) struct Desk {
     pub(crate) authority: Authority,
 }
 
-impl Desk {
+impl TlsTestServer {
     /// A server for `localhost` with this flaw. With `wants_client` it requests a client
     /// certificate from the same authority.
     pub(crate) async fn new(flaw: Flaw, wants_client: bool) -> Self {

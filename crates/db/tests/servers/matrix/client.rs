@@ -88,7 +88,7 @@ impl TestClient {
     }
 
     /// Checks that an answer above the limit is refused.
-    pub(crate) async fn keeps_no(&mut self, sql: &str) {
+    pub(crate) async fn refuses_large_answer(&mut self, sql: &str) {
         match self.session.rows(sql).await {
             Ok(_) => panic!("{}: {sql}: the whole answer was kept", self.name),
             Err(error) => {
@@ -103,7 +103,7 @@ impl TestClient {
     }
 
     /// Runs the query until its number is `wanted`.
-    pub(crate) async fn comes_to(&mut self, sql: &str, wanted: i64) {
+    pub(crate) async fn wait_for_number(&mut self, sql: &str, wanted: i64) {
         let begun = Instant::now();
         loop {
             let number = self.number(sql).await;

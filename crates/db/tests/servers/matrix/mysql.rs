@@ -116,7 +116,7 @@ async fn large(client: &mut TestClient, root: &TestServer) {
     let kept = client.row(&format!("SELECT REPEAT('x', {KEPT})")).await;
     assert_eq!(kept[0].len(), KEPT, "{}", client.name);
     // A session that has refused an answer is unusable, so this needs its own session.
-    root.connect().await.keeps_no(&format!("SELECT REPEAT('x', {BIG})")).await;
+    root.connect().await.refuses_large_answer(&format!("SELECT REPEAT('x', {BIG})")).await;
     let up = format!("SELECT LENGTH('{}')", "z".repeat(BIG));
     assert_eq!(client.number(&up).await, BIG as i64, "{}", client.name);
     let length = client.session.prepare("SELECT 1 FROM t WHERE id = 1 AND LENGTH(?) = ?").await.unwrap();

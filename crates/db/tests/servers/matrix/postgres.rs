@@ -100,7 +100,7 @@ async fn large(client: &mut TestClient, root: &TestServer) {
     let kept = client.row(&format!("SELECT repeat('x', {KEPT})")).await;
     assert_eq!(kept[0].len(), KEPT, "{}", client.name);
     // A session that has refused an answer is unusable, so this needs its own session.
-    root.connect().await.keeps_no(&format!("SELECT repeat('x', {BIG})")).await;
+    root.connect().await.refuses_large_answer(&format!("SELECT repeat('x', {BIG})")).await;
     let up = format!("SELECT length('{}')", "z".repeat(BIG));
     assert_eq!(client.number(&up).await, BIG as i64, "{}", client.name);
     let length = client.session.prepare("SELECT 1 WHERE length(?) = ?").await.unwrap();
@@ -164,7 +164,7 @@ async fn errors(client: &mut TestClient, root: &TestServer) {
 
 /// Each statement is prepared once, however often it runs, and ends with its session.
 async fn statements_end_with_their_session(client: &mut TestClient, root: &TestServer) {
-    client.comes_to(OTHERS, 0).await;
+    client.wait_for_number(OTHERS, 0).await;
     for closes in [true, false] {
         let mut other = root.connect().await;
         for sql in ["SELECT a FROM t WHERE id = ?", "UPDATE t SET a = ? WHERE id = 2"] {
@@ -181,7 +181,7 @@ async fn statements_end_with_their_session(client: &mut TestClient, root: &TestS
         } else {
             drop(other);
         }
-        client.comes_to(OTHERS, 0).await;
+        client.wait_for_number(OTHERS, 0).await;
     }
 }
 

@@ -11,7 +11,7 @@ use crate::deviations::{Surroundings, of_surroundings};
 use crate::microbenchmarks::options::QueryFamily;
 use crate::microbenchmarks::steps::ReadyStep;
 use crate::microbenchmarks::{Microbenchmarks, deviations};
-use crate::summaries::{StepDescription, context, shown, step_description};
+use crate::summaries::{StepDescription, context, shortened, step_description};
 use crate::{Context, Workload, oltp};
 
 #[path = "../../../../../xtask/src/filled.rs"]
@@ -57,8 +57,8 @@ fn statements(options: &MicrobenchmarksOptions, level: &MicroLevel, context: &Co
     text.replace("sbtest?", "sbtestN")
 }
 
-/// Returns the statements of one operation of `test`, with lists cut short and with the first range of
-/// its sequence.
+/// Returns the statements of one operation of `test`, with lists cut short and with the first range
+/// of its sequence.
 fn statement(test: MicroTest) -> String {
     let both = [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo].map(MicroSequence::steps).concat();
     let step = both
@@ -66,7 +66,7 @@ fn statement(test: MicroTest) -> String {
         .find(|step| step.test == test)
         .expect("a test of the sequences holds that it is there");
     let level = MicroLevel { name: step.name(), step, place: 0, connections: 1 };
-    shown(&statements(&MicrobenchmarksOptions::default(), &level, &context()))
+    shortened(&statements(&MicrobenchmarksOptions::default(), &level, &context()))
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
@@ -176,5 +176,5 @@ fn the_reference_page_is_made_from_the_catalogue() {
 #[test]
 fn long_lists_are_cut_short() {
     assert_eq!(statement(MicroTest::HotPoints), "SELECT c FROM sbtestN WHERE id IN (?, ... 100 values)");
-    assert_eq!(shown("VALUES (?, ?, ?, ?)"), "VALUES (?, ?, ?, ?)");
+    assert_eq!(shortened("VALUES (?, ?, ?, ?)"), "VALUES (?, ?, ?, ?)");
 }

@@ -93,16 +93,16 @@ fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_af
     recorded.journal.answer(MIN, 100_000);
     recorded.journal.answer(MAX, 200_000);
     let mut tasks = recorded.tasks("qp500");
-    let least = |tasks: &mut Tasks<'_>| (0..50).flat_map(|n| ids(&tasks.send(1, "query", n))).min().unwrap();
-    assert!(least(&mut tasks) < 5000);
+    let lowest = |tasks: &mut Tasks<'_>| (0..50).flat_map(|n| ids(&tasks.send(1, "query", n))).min().unwrap();
+    assert!(lowest(&mut tasks) < 5000);
     let mut round = 0;
     for (rounds, cursor) in [(1, 100_050), (2, 100_100), (100, 105_000)] {
         while round < rounds {
             delete(&mut tasks, round);
             round += 1;
         }
-        let least = least(&mut tasks);
-        assert!((cursor..cursor + 3000).contains(&least), "{least} is not just above {cursor}");
+        let lowest = lowest(&mut tasks);
+        assert!((cursor..cursor + 3000).contains(&lowest), "{lowest} is not just above {cursor}");
     }
 }
 

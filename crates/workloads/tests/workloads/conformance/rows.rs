@@ -94,9 +94,9 @@ fn column_values_stay_within_their_domains_and_reach_both_ends() {
             .iter()
             .map(|row| row[column].strip_suffix(".00").unwrap_or(&row[column]).parse().unwrap())
             .collect();
-        let (least, greatest) = (numbers.iter().min().unwrap(), numbers.iter().max().unwrap());
-        assert!(*least <= domain / 1000, "column {column} starts at {least}");
-        assert!(*greatest < domain && *greatest >= domain - 1 - domain / 1000, "column {column}: {greatest}");
+        let (lowest, highest) = (numbers.iter().min().unwrap(), numbers.iter().max().unwrap());
+        assert!(*lowest <= domain / 1000, "column {column} starts at {lowest}");
+        assert!(*highest < domain && *highest >= domain - 1 - domain / 1000, "column {column}: {highest}");
     }
     assert!(rows.iter().all(|row| row[4].ends_with(".00") && !row[3].contains('.')));
 }

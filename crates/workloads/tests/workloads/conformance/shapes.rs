@@ -151,9 +151,9 @@ fn prepared_statements_have_the_same_shapes_with_placeholders() {
 
 #[test]
 fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
-    for (greatest, mark) in [(2_147_483_647, "?::int"), (2_147_483_648, "?")] {
+    for (highest, mark) in [(2_147_483_647, "?::int"), (2_147_483_648, "?")] {
         let recorded = Recorded::new(&small(), postgres::capabilities());
-        recorded.journal.answer("SELECT max(transactionid) FROM pi1", greatest);
+        recorded.journal.answer("SELECT max(transactionid) FROM pi1", highest);
         let request = recorded.tasks("qp100").send(1, "query", 0).pop();
         let Some(Request::Execute(sql, _)) = request else { panic!("not prepared: {request:?}") };
         assert!(sql.ends_with(&format!(" IN ({})", [mark; 10].join(","))), "{sql}");

@@ -38,12 +38,12 @@ fn the_plan_counts_the_statements_that_a_connection_prepares() {
 
 #[test]
 fn the_plan_counts_the_prepared_statements_of_every_microbenchmark() {
-    for (sequence, least) in [("42", 40), ("32", 30)] {
+    for (sequence, lowest) in [("42", 40), ("32", 30)] {
         let table = format!("[workload.microbenchmarks]\nprotocol = \"prepared\"\nsequence = \"{sequence}\"");
         let mut steps =
             plan(&table).workload.options::<options::MicrobenchmarksOptions>().unwrap().step_names();
         steps.retain(|name| !["load", "index"].contains(&name.as_str()));
-        assert!(steps.len() >= least, "{steps:?}");
+        assert!(steps.len() >= lowest, "{steps:?}");
         for step in steps {
             let plan = plan(&format!("{table}\nsteps = [\"{step}\"]"));
             let own = plan.workload.options().unwrap();

@@ -116,7 +116,7 @@ fn more_than_1000_variants_are_refused() {
         "name = \"p\"\n".to_owned() + &(0..count).map(variant).collect::<String>() + "[workload.oltp]\n"
     };
     parse(&plan(1_000), "plan.toml").expect("the greatest number");
-    insta::assert_snapshot!(error(&plan(1_001)), @"plan.toml:3002:1: the plan has 1001 variants, and may have 1000: make several plans of them");
+    insta::assert_snapshot!(error(&plan(1_001)), @"plan.toml:3002:1: the plan has 1001 variants, and 1000 are allowed: split it into several plans");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use dbdyno_model::{ConfigPart, Published, TlsMode, TlsSettings};
-use dbdyno_plan::{QUICKSTART, cells, variants_without_figures, warnings};
+use dbdyno_plan::{QUICKSTART, cells, published_variants_not_in_plan, warnings};
 use dbdyno_products::VariantKind;
 use dbdyno_workloads::plans::{json_schema, parse, read_with};
 
@@ -60,7 +60,7 @@ fn plans_that_follow_a_published_report_have_a_small_size_and_figures_for_each_v
         if plan.report.author.is_some() {
             assert!(plan.sizes.contains_key("small"), "{}", path.display());
             assert!(matches!(plan.report.published, Some(Published::Figures(_))), "{}", path.display());
-            assert_eq!(variants_without_figures(&plan), Vec::<String>::new(), "{}", path.display());
+            assert_eq!(published_variants_not_in_plan(&plan), Vec::<String>::new(), "{}", path.display());
             found.push(plan.name);
         }
     }

@@ -189,7 +189,7 @@ fn words(spans: &[Span]) -> String {
 
 fn is_checked(product: &'static Product, span: Span) -> bool {
     let checked = IntentData::get().checked(product).iter().filter_map(|text| Release::parse(text));
-    checked.into_iter().any(|version| span.holds(version))
+    checked.into_iter().any(|version| span.contains(version))
 }
 
 /// One product's options whose defaults or states changed. Options that Percona Server shares with

@@ -38,7 +38,7 @@ pub struct ProgramLimits<'a> {
 
 /// Why a program's output is not available.
 #[derive(Debug, thiserror::Error)]
-pub enum Unanswered {
+pub enum ProgramError {
     #[error("{0}")]
     NotRun(#[from] io::Error),
     #[error("it did not end within {} s and was killed", .0.as_secs())]
@@ -49,7 +49,7 @@ pub enum Unanswered {
 
 /// Returns the output of a program that only answers a query. The program must end within
 /// [`ANSWER_LIMIT`], and up to [`ANSWER_BYTES`] of each output are kept.
-pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
+pub fn ask(command: &mut Command) -> Result<Output, ProgramError> {
     let bounds = ProgramLimits {
         limit: Some(ANSWER_LIMIT),
         kept_bytes: ANSWER_BYTES,
@@ -61,7 +61,7 @@ pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
 /// Runs `command` to its end within `bounds`, with empty input. The command gets its own process
 /// group. All processes in the group are killed when the command ends, when dbdyno ends, or at the
 /// time limit.
-pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Output, Unanswered> {
+pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Output, ProgramError> {
     let mut process_group = Some(ProcessGroup::start()?);
     let group = process_group.as_ref().map_or(0, ProcessGroup::group);
     command.process_group(group).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -77,7 +77,7 @@ pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Outpu
         Ok(Some(status)) => status,
         not_ended => {
             child.wait()?;
-            return Err(not_ended.err().unwrap_or(Unanswered::Cancelled));
+            return Err(not_ended.err().unwrap_or(ProgramError::Cancelled));
         }
     };
     let deadline = Instant::now() + DRAIN;
@@ -89,7 +89,7 @@ fn wait(
     child: &mut Child,
     group: i32,
     bounds: &ProgramLimits<'_>,
-) -> Result<Option<std::process::ExitStatus>, Unanswered> {
+) -> Result<Option<std::process::ExitStatus>, ProgramError> {
     let begun = Instant::now();
     let mut asked: Option<Instant> = None;
     loop {
@@ -102,8 +102,8 @@ fn wait(
                 // A failure means that the program has just ended.
                 let _ = killpg(Pid::from_raw(group), Signal::SIGTERM);
             }
-            (None, Some(limit)) if begun.elapsed() > limit => return Err(Unanswered::Killed(limit)),
-            (Some(since), _) if since.elapsed() > PATIENCE => return Err(Unanswered::Cancelled),
+            (None, Some(limit)) if begun.elapsed() > limit => return Err(ProgramError::Killed(limit)),
+            (Some(since), _) if since.elapsed() > PATIENCE => return Err(ProgramError::Cancelled),
             _ => {}
         }
         thread::sleep(POLL);
@@ -158,7 +158,7 @@ mod tests {
         command
     }
 
-    fn within(limit: Duration, script: &str) -> Result<Output, Unanswered> {
+    fn within(limit: Duration, script: &str) -> Result<Output, ProgramError> {
         let bounds = ProgramLimits { limit: Some(limit), kept_bytes: 10, cancel: &AtomicBool::new(false) };
         output(&mut shell(script), &bounds)
     }
@@ -170,7 +170,7 @@ mod tests {
             (asked.status.code(), &asked.stdout[..], &asked.stderr[..]),
             (Some(3), &b"out\n"[..], &b"err\n"[..])
         );
-        assert!(matches!(ask(&mut Command::new("/nonesuch")), Err(Unanswered::NotRun(_))));
+        assert!(matches!(ask(&mut Command::new("/nonesuch")), Err(ProgramError::NotRun(_))));
     }
 
     #[test]
