@@ -46,7 +46,7 @@ use dbdyno_record::{Manifest, Run, StepRecord};
 
 use compare::comparisons::{Comparisons, Rules, Sources};
 use compare::interim_analyses::{Look, looks};
-use compare::pairs::{Asked, Margins};
+use compare::pairs::{Margins, RequestedPairs};
 use compare::published::Published;
 #[cfg(test)]
 use tests::{fixtures, simulations};
@@ -189,7 +189,8 @@ fn steps_and_comparisons(run: &Run, rules: Rules<'_>) -> (Vec<Vec<StepFindings>>
     let plan = &manifest.plan;
     assemble::workloads::keep_grouping(&plan.report, &mut steps);
     let published = Published::read(manifest).map_or_else(Vec::new, |published| published.pairs());
-    let asked = Asked { manifest, sections: &plan.sections, published: &published, base: rules.base };
+    let asked =
+        RequestedPairs { manifest, sections: &plan.sections, published: &published, base: rules.base };
     let names = manifest.workloads.iter().map(|info| info.name.as_str());
     let by_workload: Vec<(&str, &[StepFindings])> = names.zip(steps.iter().map(Vec::as_slice)).collect();
     let comparisons = Comparisons::of(&Sources { run, asked, rules }, &by_workload);

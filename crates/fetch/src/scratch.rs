@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dbdyno_db::server::{
-    Abilities, Base, Error, RuntimeDir, Server, ServerProbe, ServerSpec, Stopped, ask, clean_command,
-    find_in_path, remove_data,
+    Abilities, Base, Error, RuntimeDir, Server, ServerProbe, ServerSpec, Stopped, clean_command,
+    find_in_path, remove_data, run_query_program,
 };
 use dbdyno_db::{ConnectionSettings, DatabaseServer, DbError, Description, Family, Session, describe};
 use nix::fcntl::{Flock, FlockArg};
@@ -220,7 +220,7 @@ fn programs(base: &Base) -> Vec<PathBuf> {
 /// The version that the program prints. The result is `None` if the program does not run, for
 /// example because an old build needs libraries that are no longer available.
 fn version(program: &Path) -> Option<String> {
-    let output = ask(clean_command(program).arg("--version")).ok()?;
+    let output = run_query_program(clean_command(program).arg("--version")).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

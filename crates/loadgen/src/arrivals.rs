@@ -112,7 +112,7 @@ fn trim(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// An arrival process. Times count from the barrier. The due time of an operation is a pure
+/// An arrival process. Times count from the barrier. The scheduled time of an operation is a pure
 /// function of its number, exact in nanoseconds. It is therefore the same on every variant, on
 /// every machine and in every block, and does not drift.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -217,13 +217,13 @@ impl ArrivalProcess {
         }
     }
 
-    /// Returns the due time of operation `number`. In a Poisson process this takes `number` draws, so a
+    /// Returns the scheduled time of operation `number`. In a Poisson process this takes `number` draws, so a
     /// walk through the process uses a [`Cursor`].
     pub fn due(&self, number: u64) -> Duration {
-        Duration::from_nanos(Cursor::new(*self).due_ns(number))
+        Duration::from_nanos(Cursor::new(*self).scheduled_ns(number))
     }
 
-    /// Returns the due time of operation `number` when the one before it was due at `before_ns`, which
+    /// Returns the scheduled time of operation `number` when the one before it was due at `before_ns`, which
     /// is 0 before the first.
     fn next_ns(&self, number: u64, before_ns: u64) -> u64 {
         match self {
@@ -240,13 +240,13 @@ impl ArrivalProcess {
     }
 }
 
-/// A walk forwards through the due times of a process.
+/// A walk forwards through the scheduled times of a process.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
     arrival_process: ArrivalProcess,
     number: u64,
-    /// Due time of operation `number`.
-    due_ns: u64,
+    /// Scheduled time of operation `number`.
+    scheduled_ns: u64,
     /// The blocks of a fast process, in which arrivals are drawn.
     blocks: Option<Blocks>,
 }
@@ -259,12 +259,12 @@ impl Cursor {
             }
             ArrivalProcess::Constant { .. } => None,
         };
-        let due_ns = blocks.as_mut().map_or_else(|| arrival_process.next_ns(0, 0), Blocks::enter);
-        Self { arrival_process, number: 0, due_ns, blocks }
+        let scheduled_ns = blocks.as_mut().map_or_else(|| arrival_process.next_ns(0, 0), Blocks::enter);
+        Self { arrival_process, number: 0, scheduled_ns, blocks }
     }
 
-    /// Returns the due time of operation `number`, which must not be lower than in the last call.
-    pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
+    /// Returns the scheduled time of operation `number`, which must not be lower than in the last call.
+    pub(crate) fn scheduled_ns(&mut self, number: u64) -> u64 {
         if let ArrivalProcess::Constant { .. } = self.arrival_process {
             return self.arrival_process.next_ns(number, 0);
         }
@@ -273,7 +273,7 @@ impl Cursor {
         while self.number < number {
             self.step();
         }
-        self.due_ns
+        self.scheduled_ns
     }
 
     /// Returns how many operations, at most `limit`, are due before `at_ns`, which must not be
@@ -281,7 +281,7 @@ impl Cursor {
     pub(crate) fn due_before(&mut self, at_ns: u64, limit: u64) -> u64 {
         if let ArrivalProcess::Constant { operations, per, phase } = self.arrival_process {
             let Some(elapsed) = at_ns.checked_sub(to_ns(phase)) else { return 0 };
-            // Operation n is due before `at_ns` when n * per < slots. Due times are rounded
+            // Operation n is due before `at_ns` when n * per < slots. Scheduled times are rounded
             // downwards, so the first candidate is checked against them.
             let slots = u128::from(elapsed) * u128::from(operations);
             let mut count = u64::try_from(slots.div_ceil(per.as_nanos().max(1))).unwrap_or(u64::MAX);
@@ -291,7 +291,7 @@ impl Cursor {
             return count.min(limit);
         }
         self.leap(limit, at_ns);
-        while self.number < limit && self.due_ns < at_ns {
+        while self.number < limit && self.scheduled_ns < at_ns {
             self.step();
         }
         self.number
@@ -300,9 +300,9 @@ impl Cursor {
     /// Goes on to the next operation.
     fn step(&mut self) {
         self.number += 1;
-        self.due_ns = match &mut self.blocks {
-            None => self.arrival_process.next_ns(self.number, self.due_ns),
-            Some(blocks) if self.number < blocks.first() + BLOCK => blocks.due_ns(self.number),
+        self.scheduled_ns = match &mut self.blocks {
+            None => self.arrival_process.next_ns(self.number, self.scheduled_ns),
+            Some(blocks) if self.number < blocks.first() + BLOCK => blocks.scheduled_ns(self.number),
             Some(blocks) => {
                 blocks.advance();
                 blocks.enter()
@@ -318,7 +318,7 @@ impl Cursor {
             blocks.advance();
         }
         if blocks.index > before {
-            (self.number, self.due_ns) = (blocks.first(), blocks.enter());
+            (self.number, self.scheduled_ns) = (blocks.first(), blocks.enter());
         }
     }
 }
@@ -394,17 +394,17 @@ impl Blocks {
         self.gaps = 0.0;
     }
 
-    /// Draws the gaps of this block. The result is the due time of the block's first operation.
+    /// Draws the gaps of this block. The result is the scheduled time of the block's first operation.
     pub(crate) fn enter(&mut self) -> u64 {
         let all: f64 =
             (self.first()..self.first() + BLOCK).map(|number| self.draws.exponential(number)).sum();
         self.stretch_ns = (self.ends_ns - self.begins_ns) as f64 / all;
-        self.due_ns(self.first())
+        self.scheduled_ns(self.first())
     }
 
-    /// Returns the due time of operation `number`, which must be the one after that of the last
+    /// Returns the scheduled time of operation `number`, which must be the one after that of the last
     /// call. The block must have been entered.
-    pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
+    pub(crate) fn scheduled_ns(&mut self, number: u64) -> u64 {
         self.gaps += self.draws.exponential(number);
         let since_ns = (self.gaps * self.stretch_ns) as u64;
         self.begins_ns.saturating_add(since_ns).min(self.ends_ns)
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn due_before_counts_exactly_the_operations_whose_due_time_is_earlier() {
+    fn due_before_counts_exactly_the_operations_whose_scheduled_time_is_earlier() {
         let all = [
             constant_process(2, 1000, 0),
             constant_process(3, 1000, 125),
@@ -510,7 +510,7 @@ mod tests {
         for arrival_process in all {
             let mut cursor = Cursor::new(arrival_process);
             let due: Vec<Duration> =
-                (0..200).map(|number| Duration::from_nanos(cursor.due_ns(number))).collect();
+                (0..200).map(|number| Duration::from_nanos(cursor.scheduled_ns(number))).collect();
             let mut counts = Cursor::new(arrival_process);
             for at_us in (0..12_000_000).step_by(1237) {
                 let at = Duration::from_micros(at_us);
@@ -528,7 +528,7 @@ mod tests {
         let mut cursor = Cursor::new(poisson(1000, 42));
         let (mut before, mut gaps) = (0, Vec::new());
         for number in 0..COUNT {
-            let due = cursor.due_ns(number);
+            let due = cursor.scheduled_ns(number);
             gaps.push((due - before) as f64 / 1e6);
             before = due;
         }
@@ -613,10 +613,14 @@ mod tests {
     fn leaping_over_blocks_finds_what_walking_through_them_finds() {
         const COUNT: u64 = 5 * BLOCK + 7;
         let mut walk = Cursor::new(fast(20_000_000, 3));
-        let due: Vec<u64> = (0..COUNT).map(|number| walk.due_ns(number)).collect();
+        let due: Vec<u64> = (0..COUNT).map(|number| walk.scheduled_ns(number)).collect();
         assert!(due.is_sorted(), "{due:?}");
         for number in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5, COUNT - 1] {
-            assert_eq!(Cursor::new(fast(20_000_000, 3)).due_ns(number), due[number as usize], "{number}");
+            assert_eq!(
+                Cursor::new(fast(20_000_000, 3)).scheduled_ns(number),
+                due[number as usize],
+                "{number}"
+            );
         }
         let mut counts = Cursor::new(fast(20_000_000, 3));
         for at_ns in (0..due[COUNT as usize - 1] + 1_000).step_by(1_237) {
@@ -628,7 +632,7 @@ mod tests {
     #[test]
     fn gaps_are_exponential_across_blocks() {
         // This is the same Kolmogorov-Smirnov test as for slow processes. The tolerance allows for
-        // due times in whole nanoseconds.
+        // scheduled times in whole nanoseconds.
         const COUNT: u64 = 20 * BLOCK;
         const MEAN_NS: f64 = 900.0;
         let arrival_process =
@@ -636,7 +640,7 @@ mod tests {
         let mut cursor = Cursor::new(arrival_process);
         let (mut before, mut gaps) = (0, Vec::new());
         for number in 0..COUNT {
-            let due = cursor.due_ns(number);
+            let due = cursor.scheduled_ns(number);
             gaps.push((due - before) as f64 / MEAN_NS);
             before = due;
         }

@@ -3,7 +3,7 @@
 //!
 //! A step is a set of [`ConnectionTask`]s, one per connection. Each load thread runs a tokio
 //! current-thread runtime. While the clock runs, load threads share only the few atomics in
-//! [`control::Control`]. Every operation has a due time: response time counts from there, and service
+//! [`control::Control`]. Every operation has a scheduled time: response time counts from there, and service
 //! time from the moment when the operation was sent. Counts and histograms are cut at whole seconds, at
 //! the end of the common window and at the end of the step. An operation counts before or after a cut
 //! by the time at which its answer was complete.

@@ -31,7 +31,7 @@ use crate::connect::{self, Opening};
 use crate::control::{Control, StopReason};
 use crate::recorder::Recorder;
 use crate::running_task::RunningTask;
-use crate::schedule::ThreadDueTimes;
+use crate::schedule::ThreadSchedules;
 use crate::timer::Timer;
 use crate::{ConnectionTask, HostShare, LostConnections, TaskEnd, TaskSpec};
 
@@ -215,11 +215,11 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
     let logins = Box::new(logins);
     let _ = shared.messages.send(Message::Ready { load_thread: job.index, took: opening.elapsed(), logins });
 
-    let mut due_times = ThreadDueTimes::default();
+    let mut scheduled_times = ThreadSchedules::default();
     let mut handles = Vec::new();
     for (index, ((task, spec), number)) in tasks.into_iter().zip(specs).zip(numbers).enumerate() {
         let Some(task) = task else { continue };
-        let due = due_times.of(&spec.arrivals);
+        let due = scheduled_times.of(&spec.arrivals);
         let running = RunningTask::new(Rc::clone(&shared), index, number, spec, due);
         handles.push(tokio::task::spawn_local(running.run(Box::new(task))));
     }

@@ -65,7 +65,7 @@ struct Counts {
 pub(crate) struct Ending {
     /// When the operation's cycle began, see [`Interval::cycle_sum_us`].
     pub(crate) began_ns: u64,
-    pub(crate) due_ns: u64,
+    pub(crate) scheduled_ns: u64,
     pub(crate) sent_ns: u64,
     pub(crate) ended_ns: u64,
     pub(crate) rows: u64,
@@ -154,7 +154,7 @@ impl Recorder {
         let counter_set = &mut self.counter_sets[state.counter_set];
         counter_set.in_flight -= 1;
         let service_ns = ending.ended_ns.saturating_sub(ending.sent_ns);
-        let response_ns = ending.ended_ns.saturating_sub(ending.due_ns);
+        let response_ns = ending.ended_ns.saturating_sub(ending.scheduled_ns);
         let counts = &mut counter_set.current;
         counts.done += 1;
         counts.rows += ending.rows;

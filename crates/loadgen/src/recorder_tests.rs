@@ -53,7 +53,7 @@ fn ending(due_ms: u64, sent_ms: u64, ended_ms: u64) -> Ending {
     let ns = |ms: u64| ms * 1_000_000;
     Ending {
         began_ns: ns(sent_ms),
-        due_ns: ns(due_ms),
+        scheduled_ns: ns(due_ms),
         sent_ns: ns(sent_ms),
         ended_ns: ns(ended_ms),
         rows: 10,
@@ -90,7 +90,7 @@ fn an_answer_belongs_to_the_second_in_which_it_was_complete() {
 }
 
 #[test]
-fn a_late_schedule_shows_its_backlog_and_counts_response_from_the_due_time() {
+fn a_late_schedule_shows_its_backlog_and_counts_response_from_the_scheduled_time() {
     let arrivals = tenths();
     let (mut recorder, batches) = recorder(task(arrivals, 30));
     recorder.advance(0, None);

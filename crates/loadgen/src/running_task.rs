@@ -15,7 +15,7 @@ use crate::collector::Message;
 use crate::control::Control;
 use crate::load_threads::Shared;
 use crate::recorder::Ending;
-use crate::schedule::DueTimes;
+use crate::schedule::ScheduledTimes;
 use crate::task::Bounds;
 use crate::{
     Arrivals, ConnectionTask, Failure, Limit, LostConnections, Notes, OperationTimes, TaskEnd, TaskSpec,
@@ -40,8 +40,8 @@ pub(crate) struct RunningTask {
     pub(crate) number: usize,
     pub(crate) spec: TaskSpec,
     bounds: Bounds,
-    /// Due times of an open loop.
-    pub(crate) due: Option<DueTimes>,
+    /// Scheduled times of an open loop.
+    pub(crate) due: Option<ScheduledTimes>,
     notes: Notes,
     end: TaskEnd,
     refusals: u32,
@@ -88,7 +88,7 @@ impl RunningTask {
         index: usize,
         number: usize,
         spec: TaskSpec,
-        due: Option<DueTimes>,
+        due: Option<ScheduledTimes>,
     ) -> Self {
         let end = TaskEnd { client: spec.client, kind: spec.kind, ..TaskEnd::default() };
         let (bounds, notes) = (spec.bounds(), Notes::default());
@@ -179,12 +179,12 @@ impl RunningTask {
             }
             let waited = match (operation.due, &self.spec.coupling) {
                 // The hot path has nothing to wait for.
-                (Due::Now, None) => Waited::Due { due_ns: None, was_early: false },
+                (Due::Now, None) => Waited::Due { scheduled_ns: None, was_early: false },
                 _ => self.wait_until_due(operation, start).await,
             };
             let next = match waited {
-                Waited::Due { due_ns, was_early } => {
-                    self.send(task, operation.number, due_ns, was_early).await
+                Waited::Due { scheduled_ns, was_early } => {
+                    self.send(task, operation.number, scheduled_ns, was_early).await
                 }
                 Waited::Ended(next) => next,
             };
@@ -203,9 +203,10 @@ impl RunningTask {
     #[inline]
     fn next_operation(&mut self, count: u64) -> Option<Operation> {
         let number = match (&self.spec.arrivals, &self.due) {
-            (Arrivals::Shared(schedule), Some(due_times)) => {
+            (Arrivals::Shared(schedule), Some(scheduled_times)) => {
                 let due_before = |earlier_ns: u64| {
-                    due_times.due_before(self.bounds, self.shared.control.now_ns().saturating_sub(earlier_ns))
+                    scheduled_times
+                        .due_before(self.bounds, self.shared.control.now_ns().saturating_sub(earlier_ns))
                 };
                 let taken = schedule.take(due_before);
                 if taken.dropped > 0 {
@@ -217,13 +218,13 @@ impl RunningTask {
             }
             _ => count,
         };
-        // The number is checked first, because the due time of an operation beyond the limit must
+        // The number is checked first, because the scheduled time of an operation beyond the limit must
         // not be looked up.
         if !self.bounds.hold(number, self.last_ns) {
             return None;
         }
         let due = match (&self.due, &self.spec.arrivals) {
-            (Some(due_times), _) => Due::At(due_times.due_ns(number)),
+            (Some(scheduled_times), _) => Due::At(scheduled_times.scheduled_ns(number)),
             // A cycle that began in time is finished, like an operation that was sent in time.
             (None, Arrivals::Thinking(think)) => {
                 return Some(Operation {
@@ -234,7 +235,7 @@ impl RunningTask {
             (None, Arrivals::Burst { per_second }) => Due::WithBurst(*per_second),
             (None, _) => Due::Now,
         };
-        let is_in_time = !matches!(due, Due::At(due_ns) if !self.bounds.hold(number, due_ns));
+        let is_in_time = !matches!(due, Due::At(scheduled_ns) if !self.bounds.hold(number, scheduled_ns));
         is_in_time.then_some(Operation { number, due })
     }
 
@@ -276,25 +277,25 @@ impl RunningTask {
         &mut self,
         task: &mut L,
         number: u64,
-        due_ns: Option<u64>,
+        scheduled_ns: Option<u64>,
         was_early: bool,
     ) -> Next {
         let sent_ns = self.shared.tick();
         self.began_ns = if self.spec.arrivals.is_closed() { self.last_ns } else { sent_ns };
-        self.write_sent(sent_ns, due_ns.filter(|_| was_early));
-        let due_ns = due_ns.map_or(sent_ns, |due_ns| due_ns.min(sent_ns));
+        self.write_sent(sent_ns, scheduled_ns.filter(|_| was_early));
+        let scheduled_ns = scheduled_ns.map_or(sent_ns, |scheduled_ns| scheduled_ns.min(sent_ns));
         let mut tries = 0;
         loop {
             tries += 1;
             let answer = task.perform(number).await;
             let ended_ns = self.shared.tick();
             self.last_ns = ended_ns;
-            task.timed(OperationTimes { due_ns, sent_ns, ended_ns });
+            task.timed(OperationTimes { scheduled_ns, sent_ns, ended_ns });
             let failure = match answer {
                 Ok(done) => {
                     let ending = Ending {
                         began_ns: self.began_ns,
-                        due_ns,
+                        scheduled_ns,
                         sent_ns,
                         ended_ns,
                         rows: done.rows,
@@ -374,15 +375,15 @@ impl RunningTask {
         next
     }
 
-    /// Counts an operation as sent. `waited_ns` is its due time if the task was waiting for that
+    /// Counts an operation as sent. `waited_ns` is its scheduled time if the task was waiting for that
     /// time.
     #[inline]
     fn write_sent(&mut self, sent_ns: u64, waited_ns: Option<u64>) {
         self.end.started += 1;
         let mut recorder = self.shared.recorder.borrow_mut();
         recorder.started(self.index);
-        if let Some(due_ns) = waited_ns {
-            recorder.lag(self.index, sent_ns.saturating_sub(due_ns));
+        if let Some(scheduled_ns) = waited_ns {
+            recorder.lag(self.index, sent_ns.saturating_sub(scheduled_ns));
         }
     }
 
@@ -476,18 +477,18 @@ pub(crate) fn describe(failure: &Failure) -> String {
 const BURST_IS_LATE: Duration = Duration::from_millis(950);
 const BURST_PERIOD: Duration = Duration::from_secs(1);
 
-/// How a wait for a due time ended.
+/// How a wait for a scheduled time ended.
 pub(crate) enum Waited {
-    /// The operation is due at `due_ns`. This is `None` when it is due when it is sent.
+    /// The operation is due at `scheduled_ns`. This is `None` when it is due when it is sent.
     Due {
-        due_ns: Option<u64>,
+        scheduled_ns: Option<u64>,
         was_early: bool,
     },
     Ended(Next),
 }
 
 impl RunningTask {
-    /// Waits for the other task and for the due time.
+    /// Waits for the other task and for the scheduled time.
     async fn wait_until_due(&mut self, operation: Operation, start: Instant) -> Waited {
         let control = Arc::clone(&self.shared.control);
         if let Some((coupling, side)) = &self.spec.coupling
@@ -499,20 +500,20 @@ impl RunningTask {
                 () = control.wait_for_stop() => return Waited::Ended(Next::GiveUp),
             }
         }
-        let due_ns = match operation.due {
-            Due::Now => return Waited::Due { due_ns: None, was_early: false },
-            Due::At(due_ns) => due_ns,
+        let scheduled_ns = match operation.due {
+            Due::Now => return Waited::Due { scheduled_ns: None, was_early: false },
+            Due::At(scheduled_ns) => scheduled_ns,
             Due::WithBurst(per_second) => self.burst_due(operation.number, per_second, &control),
         };
-        let due = start + Duration::from_nanos(due_ns);
+        let due = start + Duration::from_nanos(scheduled_ns);
         let was_early = Instant::now() < due;
         match self.wait_until(due).await {
-            Next::GoOn => Waited::Due { due_ns: Some(due_ns), was_early },
+            Next::GoOn => Waited::Due { scheduled_ns: Some(scheduled_ns), was_early },
             next => Waited::Ended(next),
         }
     }
 
-    /// Returns the due time of a burst's statement, which is when its burst began. After a burst
+    /// Returns the scheduled time of a burst's statement, which is when its burst began. After a burst
     /// that was on time, the next one begins one second after the start of that burst. After a late
     /// burst, the next one begins at once.
     fn burst_due(&mut self, number: u64, per_second: u64, control: &Control) -> u64 {
@@ -532,8 +533,10 @@ impl RunningTask {
     async fn wait_for_schedule_end(&self, start: Instant) -> Next {
         let schedule_end_ns = match (self.spec.limit, &self.due) {
             (Limit::Time(time), _) => to_ns(time),
-            (Limit::Operations(limit), Some(due_times)) => due_times.due_ns(limit),
-            (Limit::Either(limit, time), Some(due_times)) => due_times.due_ns(limit).min(to_ns(time)),
+            (Limit::Operations(limit), Some(scheduled_times)) => scheduled_times.scheduled_ns(limit),
+            (Limit::Either(limit, time), Some(scheduled_times)) => {
+                scheduled_times.scheduled_ns(limit).min(to_ns(time))
+            }
             _ => return Next::Complete,
         };
         match self.wait_until(start + Duration::from_nanos(schedule_end_ns)).await {

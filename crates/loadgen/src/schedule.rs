@@ -1,7 +1,7 @@
 //! Shares one stream of arrivals among many connections. Whichever connection is free takes the
 //! number of the next operation from an atomic counter. Only the counts of all threads together
 //! show which operations were due and not sent, so a shared schedule has its own accounting. A load
-//! thread's tasks of the same schedule share one walk through its due times.
+//! thread's tasks of the same schedule share one walk through its scheduled times.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::{ArrivalProcess, Arrivals, Error, HostShare, TaskSpec};
 /// their numbers.
 ///
 /// There is no queue that could overflow and no tick that could be skipped. The next number is one
-/// atomic word, and an operation's due time follows from its number. All tasks of a schedule have
+/// atomic word, and an operation's scheduled time follows from its number. All tasks of a schedule have
 /// the same client, kind and limit. The limit is the schedule's: `Operations(n)` means n operations
 /// of the schedule, not of each task.
 #[derive(Debug)]
@@ -177,18 +177,18 @@ impl ScheduleAccounting {
     }
 }
 
-/// Due times of one task, or of all tasks of one schedule on this thread. A due time is looked up
+/// Scheduled times of one task, or of all tasks of one schedule on this thread. A scheduled time is looked up
 /// when its operation is taken, so the numbers that are looked up only increase.
 #[derive(Debug, Clone)]
-pub(crate) struct DueTimes {
+pub(crate) struct ScheduledTimes {
     next: Rc<RefCell<Cursor>>,
     arrived: Rc<RefCell<Cursor>>,
 }
 
-impl DueTimes {
-    /// Returns the due time of operation `number` in nanoseconds from the barrier.
-    pub(crate) fn due_ns(&self, number: u64) -> u64 {
-        self.next.borrow_mut().due_ns(number)
+impl ScheduledTimes {
+    /// Returns the scheduled time of operation `number` in nanoseconds from the barrier.
+    pub(crate) fn scheduled_ns(&self, number: u64) -> u64 {
+        self.next.borrow_mut().scheduled_ns(number)
     }
 
     /// Returns how many operations within `bounds` are due before `now_ns`.
@@ -197,25 +197,27 @@ impl DueTimes {
     }
 }
 
-/// The due times of one thread's schedules.
+/// The scheduled times of one thread's schedules.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadDueTimes {
-    shared: Vec<(Arc<Schedule>, DueTimes)>,
+pub(crate) struct ThreadSchedules {
+    shared: Vec<(Arc<Schedule>, ScheduledTimes)>,
 }
 
-impl ThreadDueTimes {
-    /// Returns the due times of a task with these arrivals, or `None` when the task has no
+impl ThreadSchedules {
+    /// Returns the scheduled times of a task with these arrivals, or `None` when the task has no
     /// schedule.
-    pub(crate) fn of(&mut self, arrivals: &Arrivals) -> Option<DueTimes> {
+    pub(crate) fn of(&mut self, arrivals: &Arrivals) -> Option<ScheduledTimes> {
         let cursor = Cursor::new(arrivals.process()?);
-        let due_times =
-            DueTimes { next: Rc::new(RefCell::new(cursor.clone())), arrived: Rc::new(RefCell::new(cursor)) };
-        let Arrivals::Shared(schedule) = arrivals else { return Some(due_times) };
+        let scheduled_times = ScheduledTimes {
+            next: Rc::new(RefCell::new(cursor.clone())),
+            arrived: Rc::new(RefCell::new(cursor)),
+        };
+        let Arrivals::Shared(schedule) = arrivals else { return Some(scheduled_times) };
         if let Some((_, known)) = self.shared.iter().find(|(known, _)| Arc::ptr_eq(known, schedule)) {
             return Some(known.clone());
         }
-        self.shared.push((Arc::clone(schedule), due_times.clone()));
-        Some(due_times)
+        self.shared.push((Arc::clone(schedule), scheduled_times.clone()));
+        Some(scheduled_times)
     }
 }
 

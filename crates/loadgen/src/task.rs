@@ -25,7 +25,7 @@ pub trait ConnectionTask {
     fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
 
     /// Makes operation `number` ready: it draws parameters, builds the text and makes look-ups. None of
-    /// this is part of the service time. In an open loop it runs ahead of the due time.
+    /// this is part of the service time. In an open loop it runs ahead of the scheduled time.
     fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> impl Future<Output = Result<(), Failure>> {
         async { Ok(()) }
     }
@@ -63,7 +63,7 @@ pub trait ConnectionTask {
 pub struct OperationTimes {
     /// The time when the operation was due. In a closed loop, and for an operation that was early, this
     /// is when it was sent.
-    pub due_ns: u64,
+    pub scheduled_ns: u64,
     /// The time when the operation was sent first, before any retry.
     pub sent_ns: u64,
     pub ended_ns: u64,
@@ -179,9 +179,9 @@ impl Bounds {
         due.due_before(at_ns.min(self.until_ns), self.operations)
     }
 
-    /// Returns whether operation `number`, due at `due_ns`, lies within the bounds.
-    pub(crate) fn hold(&self, number: u64, due_ns: u64) -> bool {
-        number < self.operations && due_ns < self.until_ns
+    /// Returns whether operation `number`, due at `scheduled_ns`, lies within the bounds.
+    pub(crate) fn hold(&self, number: u64, scheduled_ns: u64) -> bool {
+        number < self.operations && scheduled_ns < self.until_ns
     }
 }
 

@@ -1,4 +1,4 @@
-//! Waits until due times, to within tens of microseconds. tokio's timer wheel has a tick of 1 ms, and a
+//! Waits until scheduled times, to within tens of microseconds. tokio's timer wheel has a tick of 1 ms, and a
 //! schedule needs better. So each load thread owns one kernel timer, which wakes its runtime through a
 //! file descriptor, and a heap of the tasks that wait.
 

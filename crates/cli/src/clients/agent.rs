@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use dbdyno_db::Secret;
-use dbdyno_db::server::{ask, clean_command};
+use dbdyno_db::server::{clean_command, run_query_program};
 use dbdyno_loadgen::{Step, StepCommand};
 use dbdyno_record::Throttled;
 use dbdyno_sample::control_groups;
@@ -323,7 +323,7 @@ pub(super) fn boot_id() -> String {
 /// Returns the source of this host's time of day: chrony with its current offset, a PTP clock, or
 /// `unknown`.
 pub(super) fn clock_source() -> String {
-    let tracking = ask(clean_command("chronyc").args(["-n", "tracking"])).ok();
+    let tracking = run_query_program(clean_command("chronyc").args(["-n", "tracking"])).ok();
     let tracking = tracking.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let line =
         tracking.as_deref().into_iter().flat_map(str::lines).find(|line| line.starts_with("System time"));

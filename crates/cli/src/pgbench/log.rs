@@ -391,8 +391,8 @@ fn is_sampled(client: u32, number: u64, format: &Format) -> bool {
 /// microseconds.
 fn latency_and_lag(transaction: &Transaction) -> (u64, u64) {
     let times = transaction.times;
-    let since_due = |at_ns: u64| (at_ns.saturating_sub(times.due_ns) + 500) / 1_000;
-    (since_due(times.ended_ns), since_due(times.sent_ns))
+    let since_scheduled = |at_ns: u64| (at_ns.saturating_sub(times.scheduled_ns) + 500) / 1_000;
+    (since_scheduled(times.ended_ns), since_scheduled(times.sent_ns))
 }
 
 fn line(transaction: &Transaction, format: &Format, now: Duration) -> String {
@@ -496,7 +496,7 @@ mod tests {
         tally.failed(&attempt(false));
         tally.failed(&Attempt { is_fatal: true, ..attempt(false) });
         assert_eq!((tally.command(1, 2), tally.command(0, 2), tally.command(1, 9)), ((1, 2), (0, 0), (0, 0)));
-        let times = dbdyno_loadgen::OperationTimes { due_ns: 0, sent_ns: 0, ended_ns: 0 };
+        let times = dbdyno_loadgen::OperationTimes { scheduled_ns: 0, sent_ns: 0, ended_ns: 0 };
         let ended =
             |script, ending, retries| Transaction { client: 0, number: 1, script, ending, retries, times };
         tally.add(&ended(1, Ending::Failed(FailureKind::Serialization), 2));

@@ -18,7 +18,7 @@ impl Write for Kept {
 }
 
 fn transaction(client: u32, number: u64, ending: Ending, retries: u32) -> Transaction {
-    let times = OperationTimes { due_ns: 1_000_000, sent_ns: 1_040_400, ended_ns: 3_500_600 };
+    let times = OperationTimes { scheduled_ns: 1_000_000, sent_ns: 1_040_400, ended_ns: 3_500_600 };
     Transaction { client, number, script: 1, ending, retries, times }
 }
 

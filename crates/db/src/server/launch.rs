@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::server::process::Process;
-use crate::server::programs::ask;
+use crate::server::programs::run_query_program;
 use crate::server::{Error, log};
 
 /// The variables from dbdyno's own environment that every program gets, besides `LC_*`: the paths
@@ -43,7 +43,8 @@ pub(crate) fn version_of<T>(
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, Error> {
     let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
-    let output = ask(clean_command(program).args(arguments)).map_err(|error| failed(error.to_string()))?;
+    let output = run_query_program(clean_command(program).args(arguments))
+        .map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.lines().next().unwrap_or("it printed nothing");

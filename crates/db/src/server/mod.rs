@@ -37,7 +37,7 @@ pub use error::Error;
 pub(crate) use intents::OwnConfig;
 pub use launch::{clean_command, find_in_path, start_detached};
 pub use process::Stopped;
-pub use programs::{ProgramError, ProgramLimits, ask, output};
+pub use programs::{ProgramError, ProgramLimits, output, run_query_program};
 pub use running::{Data, Running, Server, ServerSpec};
 pub use runtime_dir::{RuntimeDir, remove_stale_files};
 pub use snapshot::{Snapshot, SnapshotFile, SnapshotInfo};

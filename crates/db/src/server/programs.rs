@@ -49,7 +49,7 @@ pub enum ProgramError {
 
 /// Returns the output of a program that only answers a query. The program must end within
 /// [`ANSWER_LIMIT`], and up to [`ANSWER_BYTES`] of each output are kept.
-pub fn ask(command: &mut Command) -> Result<Output, ProgramError> {
+pub fn run_query_program(command: &mut Command) -> Result<Output, ProgramError> {
     let bounds = ProgramLimits {
         limit: Some(ANSWER_LIMIT),
         kept_bytes: ANSWER_BYTES,
@@ -165,12 +165,12 @@ mod tests {
 
     #[test]
     fn the_output_comes_with_the_exit_status() {
-        let asked = ask(&mut shell("echo out; echo err >&2; exit 3")).unwrap();
+        let asked = run_query_program(&mut shell("echo out; echo err >&2; exit 3")).unwrap();
         assert_eq!(
             (asked.status.code(), &asked.stdout[..], &asked.stderr[..]),
             (Some(3), &b"out\n"[..], &b"err\n"[..])
         );
-        assert!(matches!(ask(&mut Command::new("/nonesuch")), Err(ProgramError::NotRun(_))));
+        assert!(matches!(run_query_program(&mut Command::new("/nonesuch")), Err(ProgramError::NotRun(_))));
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn processes_left_in_the_group_end_with_the_program_and_delay_no_answer() {
-        let asked = ask(&mut shell("sleep 600 & echo $!")).unwrap();
+        let asked = run_query_program(&mut shell("sleep 600 & echo $!")).unwrap();
         let pid: u32 = String::from_utf8(asked.stdout).unwrap().trim().parse().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while let Some(noted) = started(pid) {
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_process_that_has_left_the_group_with_the_pipe_does_not_delay_the_answer() {
-        let asked = ask(&mut shell("setsid sleep 30 & echo x")).unwrap();
+        let asked = run_query_program(&mut shell("setsid sleep 30 & echo x")).unwrap();
         assert_eq!(asked.stdout, b"x\n");
     }
 }

@@ -7,10 +7,10 @@
 //! | `session.rs` | one connection: it executes statements, counts rows and waits for locks |
 //! | `pragma.rs` | sets pragmas and checks that SQLite accepted them |
 //! | `error.rs` | turns result codes into [`crate::Class`]es and messages |
-//! | `mark.rs` | which database files are dbdyno's, and how they are made and removed |
+//! | `marker.rs` | which database files are dbdyno's, and how they are made and removed |
 
 mod error;
-mod mark;
+mod marker;
 mod pragma;
 mod session;
 
@@ -30,7 +30,7 @@ use crate::{
     Bounds, Capabilities, DatabaseAddress, DatabaseServer, DeleteForm, Family, IndexDdl, IndexHint,
     KeySource, Result, RowStream, Session,
 };
-pub use mark::{APPLICATION_ID, database_files, is_marked, wipe};
+pub use marker::{APPLICATION_ID, database_files, is_marked, wipe};
 pub use session::{SqliteSession, create_marked};
 
 #[derive(Debug)]

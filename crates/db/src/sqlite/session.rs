@@ -11,7 +11,7 @@ use rusqlite::{Batch, Connection, OpenFlags};
 
 use super::error::{fatal, from_sqlite, quoted};
 use super::pragma::PragmaTiming;
-use super::{SqliteFile, mark, pragma};
+use super::{SqliteFile, marker, pragma};
 use crate::{Answer, Cells, Param, Result, Session, Statement};
 
 /// Number of prepared statements that a connection caches. With more statements, an evicted
@@ -54,7 +54,7 @@ impl SqliteSession {
         connection.busy_handler(Some(handler(pauses_within(options.busy_timeout)))).map_err(opening)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         pragma::apply(&connection, &path, &options.pragmas, PragmaTiming::BeforeFirstPage)?;
-        mark::mark_if_new(&connection, &path)?;
+        marker::mark_if_new(&connection, &path)?;
         pragma::apply(&connection, &path, &options.pragmas, PragmaTiming::Later)?;
         Ok(Self { connection, path, prepared: Vec::new(), yielded: Instant::now() })
     }

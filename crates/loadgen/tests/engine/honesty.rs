@@ -54,11 +54,11 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
         let barrier = *barrier.get().expect("the clock started");
         let asked = asked.lock().expect("no panic");
         let ended = barrier + Duration::from_micros(end.at_us + 1);
-        let since_due = |times: &mut dyn Iterator<Item = Instant>| -> Vec<Duration> {
+        let since_scheduled = |times: &mut dyn Iterator<Item = Instant>| -> Vec<Duration> {
             times.zip(0..).map(|(time, number)| time - barrier - Duration::from_millis(10) * number).collect()
         };
-        let min = percentile_90_us(since_due(&mut asked.iter().copied()));
-        let max = percentile_90_us(since_due(&mut asked[1..].iter().copied().chain([ended])));
+        let min = percentile_90_us(since_scheduled(&mut asked.iter().copied()));
+        let max = percentile_90_us(since_scheduled(&mut asked[1..].iter().copied().chain([ended])));
         let between = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(late * 100 >= min * 99 && late * 99 <= max * 100, "{late} µs, not {min} to {max} µs");
         let (service, between) = (percentile(&record, "service", 0.9), percentile_90_us(between));

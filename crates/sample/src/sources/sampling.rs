@@ -1,7 +1,7 @@
 //! Source `sampler`: what sampling itself costs.
 //!
 //! Keys: `cpu_us` is the CPU time of all the sampler's threads, and `samples` the number of rounds
-//! taken. `late_us` is how long after its due time this round began, and `late_max_us` is the
+//! taken. `late_us` is how long after its scheduled time this round began, and `late_max_us` is the
 //! longest such delay so far.
 
 use std::sync::Arc;

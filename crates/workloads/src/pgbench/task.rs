@@ -470,7 +470,7 @@ impl ConnectionTask for PgbenchTask {
             // all tries.
             let script = 1 + self.transaction.script;
             if let Some(own) = self.done.iter_mut().find(|done| done.index == script) {
-                own.took = Some(Duration::from_nanos(times.ended_ns.saturating_sub(times.due_ns)));
+                own.took = Some(Duration::from_nanos(times.ended_ns.saturating_sub(times.scheduled_ns)));
             }
         }
     }

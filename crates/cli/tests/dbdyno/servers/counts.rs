@@ -11,15 +11,15 @@ use dbdyno_record::{Run, StepEvent, StepRecord};
 
 use crate::servers::postgres;
 use crate::servers::shared::{self, COUNTED_MARIADB, COUNTED_POSTGRES};
-use crate::servers::sysbench::{Held, Theirs};
+use crate::servers::sysbench::{ExternalServer, ServerHandle};
 use crate::servers::watch::ask;
 use crate::support::{Desk, faults, figure, findings, wait_for};
 
 /// Reserves the servers' counters and settings for the caller until it drops the guard.
-fn alone() -> (MutexGuard<'static, ()>, Theirs) {
+fn alone() -> (MutexGuard<'static, ()>, ExternalServer) {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    (turn, Theirs::Mysql(Held::Shared(&COUNTED_MARIADB)))
+    (turn, ExternalServer::Mysql(ServerHandle::Shared(&COUNTED_MARIADB)))
 }
 
 /// The number of statements that clients have sent to the server, including logouts, without those

@@ -9,7 +9,7 @@ use dbdyno_db::server::Server;
 use crate::servers::postgres;
 use crate::servers::scripts::{frame, shape};
 use crate::servers::shared::{self, POSTGRES};
-use crate::servers::sysbench::Theirs;
+use crate::servers::sysbench::ExternalServer;
 use crate::support::{Desk, Ended, faults, findings};
 
 /// Expressions and their values, on which the unit tests rely.
@@ -36,9 +36,9 @@ SELECT :four + 1, hash
 SELECT :p, :unknown_is_kept_by_the_quotes IS NULL WHERE false
 ";
 
-fn server(desk: &Desk) -> (Theirs, Vec<String>) {
-    let theirs = Theirs::postgres(desk);
-    let Theirs::Postgres(server) = &theirs else { panic!() };
+fn server(desk: &Desk) -> (ExternalServer, Vec<String>) {
+    let theirs = ExternalServer::postgres(desk);
+    let ExternalServer::Postgres(server) = &theirs else { panic!() };
     let place = place_of(server);
     (theirs, place)
 }
@@ -86,7 +86,7 @@ fn expressions_have_the_values_that_pgbench_gives_them() {
 }
 
 /// The statements that `send` sends to the server, without those that set up the run.
-fn sent(theirs: &Theirs, send: impl FnOnce()) -> Vec<String> {
+fn sent(theirs: &ExternalServer, send: impl FnOnce()) -> Vec<String> {
     theirs.logged();
     send();
     let is_of_script =
@@ -149,7 +149,7 @@ fn the_builtin_scripts_send_what_those_of_pgbench_do_and_make_the_same_tables() 
         } else {
             ours(&desk, &place, &["-iq", "--foreign-keys", "-s2", database]).expect_ok();
         }
-        let Theirs::Postgres(server) = &theirs else { panic!() };
+        let ExternalServer::Postgres(server) = &theirs else { panic!() };
         let number = |sql: &str| postgres::number(&server.options(Some(database)), sql).unwrap();
         facts.push([
             "SELECT SUM(aid * 7 + bid * 11 + abalance + LENGTH(filler)) FROM pgbench_accounts",
@@ -190,7 +190,7 @@ fn the_builtin_scripts_send_what_those_of_pgbench_do_and_make_the_same_tables() 
 fn partitions_and_unlogged_tables_are_those_of_pgbench() {
     let desk = Desk::new();
     let (theirs, place) = server(&desk);
-    let Theirs::Postgres(server) = &theirs else { panic!() };
+    let ExternalServer::Postgres(server) = &theirs else { panic!() };
     for (number, words) in [
         &["--partitions=3"][..],
         &["--partitions=4", "--partition-method=hash", "-F", "80"],
@@ -251,7 +251,7 @@ fn the_report_is_that_of_pgbench() {
 #[test]
 fn the_command_makes_its_tables_and_leaves_balances_that_agree_with_every_protocol() {
     let desk = Desk::new();
-    let ([.., theirs], database) = (Theirs::shared(), &*shared::database());
+    let ([.., theirs], database) = (ExternalServer::shared(), &*shared::database());
     theirs.create(database);
     let place = place_of(&POSTGRES);
     ours(&desk, &place, &["-iq", "-s2", database]).expect_ok();
@@ -274,7 +274,7 @@ const OPEN: &str = "begin;\nupdate pgbench_accounts set abalance = 1 where aid =
 #[test]
 fn a_script_that_ends_within_a_transaction_aborts_the_run_and_keeps_nothing() {
     let desk = Desk::new();
-    let ([.., theirs], database) = (Theirs::shared(), &*shared::database());
+    let ([.., theirs], database) = (ExternalServer::shared(), &*shared::database());
     theirs.create(database);
     let place = place_of(&POSTGRES);
     ours(&desk, &place, &["-iq", database]).expect_ok();
@@ -325,7 +325,7 @@ fn plans_run_the_builtin_scripts_on_every_product_and_balances_agree() {
 #[test]
 fn a_balance_that_does_not_agree_makes_the_step_invalid() {
     let desk = Desk::new();
-    let ([.., theirs], database) = (Theirs::shared(), &*shared::database());
+    let ([.., theirs], database) = (ExternalServer::shared(), &*shared::database());
     theirs.create(database);
     ours(&desk, &place_of(&POSTGRES), &["-i", database]).expect_ok();
     for sql in [

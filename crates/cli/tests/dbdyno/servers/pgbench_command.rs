@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::servers::pgbench::{ours, place_of};
 use crate::servers::postgres;
 use crate::servers::shared::{self, POSTGRES};
-use crate::servers::sysbench::Theirs;
+use crate::servers::sysbench::ExternalServer;
 use crate::support::{Desk, Ended};
 
 /// A new, empty database.
@@ -18,7 +18,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let ([.., theirs], database) = (Theirs::shared(), shared::database().to_string());
+        let ([.., theirs], database) = (ExternalServer::shared(), shared::database().to_string());
         theirs.create(&database);
         Self { desk: Desk::new(), database, place: place_of(&POSTGRES) }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::servers::shared;
-use crate::servers::sysbench::Theirs;
+use crate::servers::sysbench::ExternalServer;
 use crate::support::{Desk, figure};
 
 /// Every script with events in Debian's package, with options that keep its work small.
@@ -57,7 +57,12 @@ fn counted(statements: Vec<String>) -> BTreeMap<String, u32> {
 
 /// The statements that one program sends for each script, and the contents of the tables that it
 /// leaves.
-fn all(theirs: &Theirs, desk: &Desk, database: &str, is_ours: bool) -> Vec<(String, BTreeMap<String, u32>)> {
+fn all(
+    theirs: &ExternalServer,
+    desk: &Desk,
+    database: &str,
+    is_ours: bool,
+) -> Vec<(String, BTreeMap<String, u32>)> {
     theirs.create(database);
     let run = |script: &str, options: &[&str], command: &str| {
         if is_ours {
@@ -82,7 +87,7 @@ fn all(theirs: &Theirs, desk: &Desk, database: &str, is_ours: bool) -> Vec<(Stri
     found
 }
 
-fn both_send_the_same(theirs: &Theirs, desk: &Desk) {
+fn both_send_the_same(theirs: &ExternalServer, desk: &Desk) {
     let (sysbench, ours) = (all(theirs, desk, "first", false), all(theirs, desk, "second", true));
     for (sysbench, ours) in sysbench.iter().zip(&ours) {
         assert_eq!(sysbench, ours);
@@ -94,14 +99,14 @@ fn both_send_the_same(theirs: &Theirs, desk: &Desk) {
 #[ignore = "in cargo xtask test --all: the original sysbench"]
 fn sysbench_and_dbdyno_send_mariadb_the_same_statements_of_every_script() {
     let desk = Desk::new();
-    both_send_the_same(&Theirs::mariadb(&desk), &desk);
+    both_send_the_same(&ExternalServer::mariadb(&desk), &desk);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: the original sysbench"]
 fn sysbench_and_dbdyno_send_postgresql_the_same_statements_of_every_script() {
     let desk = Desk::new();
-    both_send_the_same(&Theirs::postgres(&desk), &desk);
+    both_send_the_same(&ExternalServer::postgres(&desk), &desk);
 }
 
 /// The lines without figures and without the program's name.
@@ -125,7 +130,7 @@ pub(crate) fn frame(text: &str) -> Vec<String> {
 #[ignore = "in cargo xtask test --all: the original sysbench"]
 fn the_text_of_a_run_and_of_help_is_that_of_sysbench() {
     let desk = Desk::new();
-    let theirs = Theirs::mariadb(&desk);
+    let theirs = ExternalServer::mariadb(&desk);
     theirs.create("sbtest");
     theirs.sysbench("sbtest", "oltp_read_write", &[], "prepare");
     for (options, command) in [(&["--threads=2", "--events=50"][..], "run"), (&[][..], "help")] {
@@ -138,7 +143,7 @@ fn the_text_of_a_run_and_of_help_is_that_of_sysbench() {
 #[test]
 fn a_run_ends_with_its_time_or_its_events_whichever_comes_first() {
     let desk = Desk::new();
-    let ([theirs, ..], database) = (Theirs::shared(), shared::database());
+    let ([theirs, ..], database) = (ExternalServer::shared(), shared::database());
     theirs.create(&database);
     theirs.ours(&desk, &database, "oltp_point_select", &[], "prepare").expect_ok();
     let events = |options: &[&str]| -> u64 {
@@ -163,7 +168,7 @@ function prepare() sysbench.sql.driver():connect():query('CREATE TABLE kept (id 
     let texts = |init: &str, end: &str| EVENT.replace("INIT", init).replace("END", end);
     let [off, begin, commit] =
         ["SET autocommit = 0", "BEGIN", "COMMIT"].map(|sql| format!("con:query('{sql}')"));
-    for (number, theirs) in Theirs::shared().into_iter().enumerate() {
+    for (number, theirs) in ExternalServer::shared().into_iter().enumerate() {
         let (desk, database) = (Desk::new(), shared::database());
         theirs.create(&database);
         let run = |text: &str, command: &str| {
@@ -195,7 +200,7 @@ function prepare() con():query('CREATE PROCEDURE two() BEGIN SELECT 1; SELECT 2 
 function thread_init() own = con() end
 function event() own:query('CALL two()') assert(own:query_row('SELECT 5') == '5') own:query('CALL two()') end
 ";
-    let [mariadb, mysql, _] = Theirs::shared();
+    let [mariadb, mysql, _] = ExternalServer::shared();
     for theirs in [mariadb, mysql] {
         let (desk, database) = (Desk::new(), shared::database());
         theirs.create(&database);
@@ -210,7 +215,7 @@ function event() own:query('CALL two()') assert(own:query_row('SELECT 5') == '5'
 #[test]
 fn a_check_that_fails_before_a_step_ends_the_cell() {
     let desk = Desk::new();
-    let [theirs, ..] = Theirs::shared();
+    let [theirs, ..] = ExternalServer::shared();
     let text = "sysbench]\nscript = \"oltp_point_select\"\noptions = { table_size = 500 }\nevents = 60\n\
                 settle = { by = \"none\" }\n\
                 checks = [{ sql = \"SELECT COUNT(*) FROM sbtest1\", expect = \"501\", at = \"before\" }]\n";
@@ -222,7 +227,7 @@ fn a_check_that_fails_before_a_step_ends_the_cell() {
 
 #[test]
 fn a_plan_runs_a_script_and_its_checks_on_every_server() {
-    for theirs in Theirs::shared() {
+    for theirs in ExternalServer::shared() {
         let desk = Desk::new();
         let text = "sysbench]\nscript = \"oltp_write_only\"\noptions = { table_size = 500, tables = 2 }\n\
                     connections = 2\nevents = 60\nsettle = { by = \"none\" }\n\
@@ -248,7 +253,7 @@ const CONDITIONS: &str = r#"checks = [
 #[test]
 fn a_script_like_tpc_c_stays_consistent() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dbdyno/scripts/orders.lua");
-    for theirs in Theirs::shared() {
+    for theirs in ExternalServer::shared() {
         let desk = Desk::new();
         let text = format!(
             "sysbench]\nscript = \"{script}\"\noptions = {{ scale = 2 }}\nconnections = 4\nevents = 300\n\

@@ -5,7 +5,7 @@
 //!
 //! All of these tests are ignored by default: `cargo xtask test --all` runs them one at a time with
 //! the machine for themselves. The programs are made to tolerate noise. An answer is sent at its
-//! due time however late its CPU time was used, so a rate changes only when the server gets no CPU
+//! scheduled time however late its CPU time was used, so a rate changes only when the server gets no CPU
 //! for longer than its programmed wait.
 
 mod client_hosts;
@@ -157,7 +157,7 @@ fn wrong(server: &Programmed, reported: &VariantStep, base: &VariantStep) -> Vec
     expect("factor of CPU", cpu, true_cpu, 0.015);
     expect("factor of waiting", waiting, true_ratio / true_cpu, 0.015);
     expect("product of the factors", cpu * waiting, ratio, 1e-9);
-    // The cost of the protocol and of polling for the due time comes on top.
+    // The cost of the protocol and of polling for the scheduled time comes on top.
     expect("CPU per operation", cpu_us(reported), f64::from(server.burn_us), 0.03);
     expect("CPU per operation of the base", cpu_us(base), f64::from(BASE.burn_us), 0.03);
     wrong
