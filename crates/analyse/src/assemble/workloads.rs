@@ -95,14 +95,15 @@ fn check_answers(runs: &mut [VariantRuns<'_>], base: &str) {
     }
 }
 
-/// Returns a step's context as far as the manifest gives it. Block and binary log are not in the
-/// manifest; a caller that needs them sets them.
+/// Returns a step's context as far as the manifest gives it. `block` and `syncs` (those of the
+/// binary log) are not in the manifest; a caller that needs them sets them.
 fn step_context<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> StepContext<'a> {
     StepContext {
         block: 0,
         tag: &variant.name,
         hosting: Hosting::in_step(variant, &step.counters),
         cpus: manifest.host.cpus,
+        // Other builds have a slow client, so a step that the client limits stays valid there.
         judges_client: manifest.tool.build == "release",
         client_has_own_cpus: client_has_own_cpus(&manifest.host, variant.external),
         driver: &variant.driver,
@@ -159,6 +160,8 @@ fn variant_step(of_variant: VariantRuns<'_>, spec: &StepSpec) -> VariantStep {
     let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
         valid(&runs).filter_map(|run| Some(run.kind(&target.kind)?.rows_per_second)).collect()
     });
+    // The judged rate is that of the client with the fewest background writes, times the number of
+    // clients. The background rate is the sum over all clients.
     let judged = || valid(&runs).filter_map(|run| Some((run.block, run.judged_background_rate?)));
     let is_missed =
         |rate: f64| target.is_some_and(|target| !keeps_target(rate, target.rows_per_second, target.share));
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_background_rate_is_the_targets_kind() {
+    fn the_background_rate_is_that_of_the_operations_with_a_target() {
         let cells = vec![cell(1, "a", vec![query_step(500, 150)])];
         let found = findings(&run(&["a"], 1, cells));
         assert_eq!(found.steps[1].target, Some((200.0, 0.95)));

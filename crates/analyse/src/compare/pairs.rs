@@ -86,12 +86,13 @@ impl<'a> RequestedPairs<'a> {
         let mut all: Vec<(&str, &str)> = planned.clone();
         all.extend(asked.filter(|pair| pair.0 != pair.1 && !planned.contains(pair)));
         let family = |(base, variant): (&str, &str)| {
-            let is = |one: &str, other: &str| [(base, variant), (variant, base)].contains(&(one, other));
+            let is_pair_of =
+                |one: &str, other: &str| [(base, variant), (variant, base)].contains(&(one, other));
             let control = self.manifest.plan.control();
-            if control.is_some_and(|control| is(self.manifest.base(), control)) {
+            if control.is_some_and(|control| is_pair_of(self.manifest.base(), control)) {
                 return Family::Control;
             }
-            let is_planned = planned.iter().any(|(one, other)| is(one, other));
+            let is_planned = planned.iter().any(|(one, other)| is_pair_of(one, other));
             if is_planned { Family::Planned } else { Family::Others }
         };
         // All other pairs are one family. A reader asks for some of them only, but all are tested,

@@ -7,7 +7,8 @@ use hdrhistogram::Histogram;
 use crate::model::{Bucket, Latency};
 use crate::window::Span;
 
-/// The original's buckets: each bucket's label and its inclusive upper bound, in microseconds.
+/// The original Insert Benchmark's buckets of response times: each bucket's label and its inclusive
+/// upper bound, in microseconds.
 const BUCKETS: [(&str, u64); 10] = [
     ("256us", 256),
     ("1ms", 1_000),
@@ -105,7 +106,7 @@ pub(crate) fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -
     Some(Latency { curve: curve(&sum), ..latency(Some(&sum)) })
 }
 
-/// Counts for all ten of the original's disjoint buckets, including the empty ones.
+/// Counts for all ten of the original Insert Benchmark's disjoint buckets, including empty ones.
 ///
 /// A histogram keeps three significant digits, so a value within 0.1 % above a bound may count
 /// below it.
@@ -202,18 +203,18 @@ mod tests {
     }
 
     #[test]
-    fn equal_times_on_both_clocks_are_known_by_every_second() {
+    fn times_on_both_clocks_are_equal_only_if_they_are_equal_in_every_second() {
         let of = |clock, at: u64, values: &[u64]| span("q", clock, at, at + 1_000_000, values);
         let (service, response) = (Clock::Service, Clock::Response);
         let mut spans = vec![of(service, 0, &[5, 7]), of(response, 0, &[5, 7]), of(service, 1_000_000, &[9])];
-        let is_one = |spans: &[HistogramSpan]| {
+        let is_equal = |spans: &[HistogramSpan]| {
             has_equal_service_and_response_times(spans, "q", Span::new(0, 2_000_000))
         };
-        assert!(!is_one(&spans), "one second of one clock is missing");
+        assert!(!is_equal(&spans), "one second of one clock is missing");
         spans.push(of(response, 1_000_000, &[9]));
-        assert!(is_one(&spans));
+        assert!(is_equal(&spans));
         spans[3] = of(response, 1_000_000, &[10]);
-        assert!(!is_one(&spans));
+        assert!(!is_equal(&spans));
     }
 
     #[test]

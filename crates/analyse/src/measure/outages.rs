@@ -36,8 +36,9 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     if losses == 0 {
         return None;
     }
-    // Connections that did not come back stayed lost until the end. The intervals have the time for
-    // which they were lost.
+    // A connection that never comes back has no event with its time. An interval gives `down`, the
+    // connections that are lost at its end, and `down_us`, the time for which connections were lost
+    // in it. Their quotient, up to the interval's length, counts as lost time before its end.
     spans.extend(step.intervals.iter().filter(|interval| interval.down > 0).map(|interval| {
         let length_us = interval.to_us - interval.from_us;
         (interval.to_us - length_us.min(interval.down_us / interval.down), interval.to_us)
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn outages_of_several_connections_count_once_as_time_and_each_as_a_reconnect() {
+    fn the_time_of_overlapping_outages_counts_once_and_each_outage_is_a_reconnect() {
         assert_eq!(reported(Vec::new(), 0, 0), None);
         let overlapping =
             vec![lost(1_000_000), lost(1_100_000), back(4_000_000, 3_000_000), back(4_200_000, 3_100_000)];

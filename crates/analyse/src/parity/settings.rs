@@ -27,8 +27,9 @@ pub struct Build {
 /// A variant whose settings were read back from its server.
 pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) -> Subject {
     let mut subject = bare(variant, &server.product, &server.version, planned);
-    let of_product = |speaks: &String| Foreign { name: server.product.clone(), speaks: speaks.clone() };
-    subject.foreign = server.speaks.as_ref().map(of_product);
+    // `speaks` is set for an unknown product: it names the known product whose protocol it speaks.
+    let foreign = |speaks: &String| Foreign { name: server.product.clone(), speaks: speaks.clone() };
+    subject.foreign = server.speaks.as_ref().map(foreign);
     subject.settings = in_words(subject.family, server.settings.clone());
     subject.session = server.session.clone();
     subject.settings_source = match (&subject.foreign, subject.settings.is_empty()) {
@@ -51,6 +52,7 @@ pub fn predicted(variant: &VariantInfo, build: Option<&Build>, planned: &Planned
     subject.settings = in_words(subject.family, build.settings.clone());
     if build.settings.is_empty() {
         subject.ask.clone_from(&build.ask);
+        // The empty values are placeholders. `overlay` changes only settings that are there.
         let read = subject.configured.iter().filter(|line| line.is_read);
         subject.settings.extend(read.map(|line| (line.name.clone(), String::new())));
     } else {
@@ -90,11 +92,10 @@ fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
     settings
 }
 
-/// Overrides the settings that a server reported by the configured ones, in the form in which the
-/// server would report them. Settings that follow a configured one in a way that differs from build
-/// to build are removed.
+/// Replaces reported values by configured ones, written as the server would report them. Settings
+/// that follow a configured one in a way that differs from build to build are removed.
 fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &FamilyFacts) {
-    let asked = settings.clone();
+    let reported = settings.clone();
     let mut names = Vec::new();
     for line in configured.iter().filter(|line| line.is_read) {
         if let Some((name, wanted)) = line.setting(settings) {
@@ -108,7 +109,7 @@ fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &Fami
             settings.remove(follower);
         }
     }
-    (family.follow)(settings, &asked);
+    (family.follow)(settings, &reported);
 }
 
 /// The wanted value in the form in which the server writes its current one: switches as `ON`, sizes
@@ -149,6 +150,8 @@ pub(super) const LINE_CHECKS: [(&str, LineCheck); 4] =
     [("unread", unread), ("twice", twice), ("not-taken", not_taken), ("changed", changed)];
 
 fn unread(subject: &Subject) -> Vec<LineProblem> {
+    // A line for another version, another product or a client program (`is_for_others`) is not read
+    // either, but that is no mistake.
     let lines = subject.configured.iter().filter(|line| !line.is_read && !line.is_for_others);
     lines
         .filter_map(|line| {
@@ -260,6 +263,7 @@ mod tests {
         let variant = crate::parity::testing::variant("a", "[mysqld]\ninnodb_buffer_pool_size = 1G\n");
         let subject = predicted(&variant, Some(&build), &Planned::default());
         assert_eq!((subject.settings_source.clone(), subject.settings.len()), (SettingsSource::Unknown, 1));
+        // The flag says that the size is configured.
         assert_eq!(crate::parity::buffer_pool_bytes(&subject), Some((1 << 30, true)));
         let pool = crate::parity::classes().iter().find(|class| class.id == "buffer-pool").unwrap();
         assert_eq!(pool.of(&subject), None, "it is not compared");

@@ -40,7 +40,7 @@ pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
     })
 }
 
-/// Returns sentences on caches that answer in place of the engine, whichever variants have them.
+/// Returns sentences on caches that answer in place of the engine, for the run as a whole.
 fn caches(scope: Scope<'_>) -> Vec<String> {
     let is_cache = |warning: &&Warning| matches!(warning.code, Code::QueryCache | Code::AnsweredByCache);
     texts(scope.warnings.iter().filter(is_cache))
@@ -65,8 +65,8 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
 /// Text that is shown where there is no value.
 pub(crate) const NONE: &str = "–";
 
-/// Makes the tables that decide. They show one variant next to the base, or several variants with
-/// one column each.
+/// Makes the tables of the deciding figures. They show one variant next to the base, or several
+/// variants with one column each. A run that compares nothing has one table, with the latencies.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     match scope.compared().as_slice() {
@@ -79,9 +79,9 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
             let base_rate = |step: &StepFindings| rate_text(scope, step, base).into();
             let base_p99 = |step: &StepFindings| p99_ms(step.variant(base)).into();
             let ratio = |found: &VariantStep| ratio_cell(scope, found);
-            let mut tables = vec![each(base, names, &steps, (rates, &base_rate, &ratio))];
+            let mut tables = vec![variants_table(base, names, &steps, (rates, &base_rate, &ratio))];
             if has_p99(&steps) {
-                tables.push(each(base, names, &steps, (p99, &base_p99, &p99_cell)));
+                tables.push(variants_table(base, names, &steps, (p99, &base_p99, &p99_cell)));
             }
             tables
         }
@@ -101,7 +101,8 @@ fn note(scope: Scope<'_>) -> String {
     }
 }
 
-/// Makes a table with these columns in their order. The first one is the label.
+/// Makes a table with these columns in their order. The first one is the label. The last argument
+/// of `Column::ranked` is a rank: on a narrow page, columns of a higher rank are left out first.
 fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
     Table { labels: 1, columns, rows: rows.collect(), ..Table::default() }
 }
@@ -115,8 +116,10 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     }
 }
 
-/// Says about how many blocks would decide the noisiest undecided comparison. It is `None` where
-/// there are already as many. A comparison with rates of zero stays undecided after any number.
+/// Returns a sentence with the approximate number of blocks that would decide the noisiest
+/// undecided comparison, which is the one with the highest deviation per margin. It is `None` where
+/// the run has that many blocks already. A comparison with rates of zero is left out, because no
+/// number of blocks decides it.
 fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     let noise = |step: &StepFindings, variant: &VariantStep| {
         let ratio =
@@ -127,6 +130,8 @@ fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     let all = steps.iter().flat_map(|step| step.variants.iter().filter_map(|variant| noise(step, variant)));
     let relative = |(deviation, margin, _): &(f64, f64, usize)| deviation / margin;
     let (deviation, margin, blocks) = all.max_by(|one, other| relative(one).total_cmp(&relative(other)))?;
+    // The wanted difference is twice the margin. The number of blocks (2) and the number of
+    // comparisons (1) do not affect the two figures that are used here.
     let found = forecast(deviation, 2, 1, 2.0 * margin, margin);
     let is_more = |needed: Option<u32>| needed.is_none_or(|needed| needed as usize > blocks);
     if !is_more(found.blocks_for_difference) && !is_more(found.blocks_for_same) {
@@ -217,14 +222,15 @@ impl<'a> Pairs<'a> {
         if has_verdicts {
             columns.extend([Column::ranked("95 %", "interval", 3), Column::ranked("verdict", "", 0)]);
         }
-        // Times of queries are few, and are themselves the headline.
+        // If all headlines are times, there is no p99 column: such steps run few queries, and the
+        // columns of base and new already show the times.
         let has_p99 = !self.rows.iter().all(|pair| pair.step.less_is_better);
         if has_p99 {
             columns.push(Column::ranked("p99", "base → new, ms", 0));
         }
         let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
         if has_causes {
-            // Steps that are times have no factors.
+            // Only a ratio of rates has factors. For times, the one possible cause is another plan.
             columns.push(Column::ranked("main cause", if has_p99 { "× on rate" } else { "" }, 4));
         }
         let row = |pair: &Pair<'_>| {
@@ -316,21 +322,21 @@ fn largest_cause(cost_breakdown: &CostBreakdown) -> Option<String> {
 /// A function that makes the base's table cell for a step, in a table of several variants.
 type BaseCell<'a> = dyn Fn(&StepFindings) -> Cell + 'a;
 
-/// A function that makes the table cell of another variant.
-type Cells<'a> = dyn Fn(&VariantStep) -> Cell + 'a;
+/// A function that makes the table cell of a variant other than the base.
+type VariantCell<'a> = dyn Fn(&VariantStep) -> Cell + 'a;
 
 /// Makes a table of several variants against the base, with one column each.
-fn each(
+fn variants_table(
     base: &str,
     names: &[&str],
     steps: &[&StepFindings],
-    ([of_base, of_others], base_cell, cells): ([String; 2], &BaseCell<'_>, &Cells<'_>),
+    ([of_base, of_others], base_cell, variant_cell): ([String; 2], &BaseCell<'_>, &VariantCell<'_>),
 ) -> Table {
     let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(base, &of_base, 0)];
     columns.extend(names.iter().map(|name| Column::ranked(name, &of_others, 0)));
     let row = |step: &&StepFindings| {
         let mut line: Vec<Cell> = vec![step.name.clone().into(), base_cell(step)];
-        line.extend(names.iter().map(|name| step.variant(name).map_or(NONE.into(), cells)));
+        line.extend(names.iter().map(|name| step.variant(name).map_or(NONE.into(), variant_cell)));
         line
     };
     table(columns, steps.iter().map(row))
@@ -380,8 +386,9 @@ pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
     explanations(scope.workload).into_iter().chain(opposite(scope.run, scope.workload)).collect()
 }
 
-/// Whether any step can have a verdict. Steps whose rate the plan sets have no interval, however
-/// many blocks there are.
+/// Whether any step can have a verdict: its ratio has an interval, or there are several blocks. The
+/// number of blocks counts too, because steps whose rate the plan sets have verdicts but no
+/// interval.
 fn has_verdicts(scope: Scope<'_>) -> bool {
     let mut variants = scope.steps().flat_map(|step| &step.variants);
     variants.any(|variant| variant.to_base.inference().is_some())
@@ -440,7 +447,8 @@ impl<'a> Against<'a> {
             ));
         }
         parts.extend(self.on_schedule());
-        // A load whose data later blocks restore has one block, however many the plan has.
+        // If later blocks restore a load step's data from a snapshot, the step has one block only,
+        // and so a ratio but no verdict.
         let is_single =
             |variant: &VariantStep| variant.to_base.ratio.is_some() && variant.to_base.verdict.is_none();
         parts.extend(counted("one block only", self.steps().filter(|(_, found)| is_single(found)).count()));
@@ -455,20 +463,22 @@ impl<'a> Against<'a> {
             !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::OnSchedule))
         });
         let ratios = steps.filter_map(|(step, variant)| Some((variant.to_base.ratio.as_ref()?, step)));
-        // A time limit may hide on which side of 1 a ratio lies, and whether it is near.
+        // A ratio's tone says whether it is more than 5 % faster (`Above`) or slower (`Below`), for
+        // rates and for times. A time limit may hide on which side of 1 a ratio lies, and whether
+        // it is near.
         let says_side = |ratio: &Ratio, step: &StepFindings| {
             let tone = ratio_tone(ratio.value, step.less_is_better);
             ratio.bound.is_none() || (!is_open(ratio.value, ratio.bound) && tone != Tone::Plain)
         };
         let (known, open): (Vec<(&Ratio, &StepFindings)>, Vec<_>) =
             ratios.partition(|(ratio, step)| says_side(ratio, step));
-        let near_or_far = |tone: Tone| -> Vec<(&Ratio, &StepFindings)> {
+        let with_tone = |tone: Tone| -> Vec<(&Ratio, &StepFindings)> {
             let has_tone = |(ratio, step): &&(&Ratio, &StepFindings)| {
                 ratio_tone(ratio.value, step.less_is_better) == tone
             };
             known.iter().filter(has_tone).copied().collect()
         };
-        let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
+        let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(with_tone);
         let only = |of: &[(&Ratio, &StepFindings)]| match of {
             [(ratio, step)] => {
                 let time = if step.less_is_better { "time " } else { "" };
@@ -526,7 +536,8 @@ impl<'a> Against<'a> {
         format!(" {base} answered nothing in {}: no verdict of faster or same there.", steps.join(", "))
     }
 
-    /// Counts the steps whose rate the plan sets: those that missed it, and those that kept it.
+    /// Counts the steps whose rate the plan sets: those in which this variant missed the rate and
+    /// the base kept it, and those in which the variant kept it.
     fn on_schedule(self) -> Vec<String> {
         let base = &self.scope.run.base;
         let missed: Vec<String> = self
@@ -563,7 +574,8 @@ impl<'a> Against<'a> {
         }
     }
 
-    /// Names the steps with another verdict in which only this variant missed the background rate.
+    /// Names the steps in which this variant missed the background rate and the base kept it. Steps
+    /// with the verdict `Missed` are left out, because they are counted under that verdict.
     fn other_misses(self) -> String {
         let base = &self.scope.run.base;
         let steps: Vec<&str> = self
@@ -614,7 +626,8 @@ fn counted(word: &str, steps: usize) -> Option<String> {
     (steps > 0).then(|| format!("{word} in {}", numbered(steps, "step")))
 }
 
-/// A figure that differs from 1 by less than this is near it, as in the colours.
+/// A figure that differs from 1 by no more than this counts as near 1. Ratios without a verdict are
+/// coloured beyond the same limit.
 const NEAR: f64 = 0.05;
 
 /// Names the steps whose medians and ratio point in opposite directions, in one sentence. It is
@@ -666,7 +679,7 @@ mod tests {
     }
 
     #[test]
-    fn one_block_counts_no_ratio_whose_side_a_time_limit_hides() {
+    fn with_one_block_a_ratio_is_unknown_if_a_time_limit_hides_its_side() {
         let mut findings = fixture::findings();
         let step = &mut findings.workloads[0].steps[3];
         let ratio = step.variants[1].to_base.ratio.as_mut().expect("it is compared");
@@ -702,8 +715,7 @@ mod tests {
         assert_eq!(said, [alone.replace(" against", ", twin against")]);
     }
 
-    /// Returns the first sentence where the second variant wrote half as much as the base in these
-    /// steps.
+    /// Halves the second variant's background rate in these steps, and returns the first sentence.
     fn missed(mut findings: Findings, steps: &[usize]) -> String {
         for step in steps {
             let variant = &mut findings.workloads[0].steps[*step].variants[1];
@@ -716,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_with_fewer_writes_than_the_base_kept_up_are_named() {
+    fn steps_in_which_only_the_variant_missed_the_background_rate_are_named() {
         insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: rate more than 5 % higher in 3 steps, in 1 of them with fewer background writes than planned; more than 5 % lower in 1 step (0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
         insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; target missed in 1 step (qp100 1.30: not slower, but rollback kept a background rate that it missed); no ratio in 2 steps. It missed the background target in qr500, qr1000, which rollback kept."#);
     }
@@ -731,8 +743,8 @@ mod tests {
         assert!(text.contains("; one block only in 1 step; no ratio in 2 steps."), "{text}");
     }
 
-    /// Returns the first sentence where the second variant answered nothing in block 2 of this
-    /// step.
+    /// Makes the second variant answer nothing in block 2 of this step, and returns the first
+    /// sentence.
     fn stalled(mut findings: Findings, step: usize) -> String {
         let variant = &mut findings.workloads[0].steps[step].variants[1];
         variant.to_base.zero_rates = ZeroRates { stalled: vec![2], base_stalled: Vec::new(), blocks: 4 };
@@ -760,7 +772,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_whose_rate_is_the_plans_are_counted_apart_with_their_response_times() {
+    fn steps_whose_rate_the_plan_sets_are_counted_apart_with_their_response_times() {
         let mut findings = fixture::with_blocks(3);
         findings.workloads[0].steps[5].variants[1].to_base.verdict = Some(Verdict::OnSchedule);
         insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; on_schedule in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
