@@ -20,7 +20,7 @@ use crate::statistics::student::p_of_one_mean;
 /// The machines of a fleet, each with its blocks.
 pub(crate) type Machines = BTreeMap<String, BTreeSet<u32>>;
 
-/// The machines, each with the blocks that it measured last.
+/// The machines, each with its blocks. A block belongs to the machine that measured it last.
 pub(crate) fn machines(run: &Run) -> Machines {
     let mut of_blocks = BTreeMap::new();
     for event in &run.events {
@@ -89,8 +89,8 @@ fn adjust_family(family: &mut [&mut f64]) {
     }
 }
 
-/// One warning where ratios depend on the machine, which names the most certain case, and one for
-/// each machine that is odd in any ratio.
+/// One warning where ratios depend on the machine, and one for each machine that is odd in any
+/// ratio. Each warning names its most certain case.
 pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
     let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> =
@@ -113,13 +113,13 @@ pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
         let warning = Warning::new(Code::MachinesDiffer).at(place).with("p", *q);
         warning.with_some("more", more(differ.len()))
     });
-    let is_odd = |(machine, found): (&str, Vec<(&FarthestMachine, String)>)| {
+    let odd_warning = |(machine, found): (&str, Vec<(&FarthestMachine, String)>)| {
         let (farthest, place) = found.iter().min_by(|one, other| one.0.q.total_cmp(&other.0.q))?;
         let warning = Warning::new(Code::OddMachine).at(place).with("machine", machine).with("p", farthest.q);
         let warning = warning.with("ratio", farthest.ratio).with("others", farthest.others);
         Some(warning.with_some("more", more(found.len())))
     };
-    depends.into_iter().chain(odd.into_iter().filter_map(is_odd)).collect()
+    depends.into_iter().chain(odd.into_iter().filter_map(odd_warning)).collect()
 }
 
 impl StepFindings {

@@ -9,37 +9,37 @@ use crate::model::{
 };
 
 impl ComparedStep {
-    /// Whether new was invalid or failed in a larger share of its blocks than base. It is `false`
-    /// where base has no rate. The check is for two runs, whose blocks are not paired. Blocks that
-    /// did not run or were stopped do not count.
+    /// Whether the new side was invalid or failed in a larger share of its blocks than the base. It
+    /// is `false` where the base has no rate. The check is for two runs, whose blocks are not
+    /// paired. Blocks that did not run or were stopped do not count.
     fn new_breaks_more(&self) -> bool {
         let of_side = |with_a_rate: usize, left_out: &[Exclusion]| {
             let faults = left_out.iter().filter(|one| one.kind.is_fault()).count();
             let zero = left_out.iter().filter(|one| one.kind == ExclusionKind::ZeroRate).count();
             (faults, with_a_rate + zero + faults)
         };
-        let (of_base, all_of_base) = of_side(self.base_blocks, &self.base_left_out);
-        let (of_new, all_of_new) = of_side(self.new_blocks, &self.new_left_out);
-        self.base_rate.is_some() && of_new * all_of_base > of_base * all_of_new
+        let (base_faults, base_total) = of_side(self.base_blocks, &self.base_left_out);
+        let (new_faults, new_total) = of_side(self.new_blocks, &self.new_left_out);
+        self.base_rate.is_some() && new_faults * base_total > base_faults * new_total
     }
 }
 
 impl Comparison {
-    /// Steps in which new is invalid or failed in a block in which base is valid, each with the
-    /// first such block. For two runs, whose blocks are not paired, these are the steps in which
-    /// new was invalid or failed in a larger share of its blocks than base.
+    /// Steps in which the new side is invalid or failed in a block in which the base is valid, each
+    /// with the first such block. For two runs, whose blocks are not paired, these are the steps in
+    /// which the new side was invalid or failed in a larger share of its blocks than the base.
     pub fn broken(&self) -> Vec<(&ComparedStep, &Exclusion)> {
-        let of_step = |step: &ComparedStep, one: &Exclusion| {
-            let is_measured = match self.paired {
+        let is_broken = |step: &ComparedStep, one: &Exclusion| {
+            let is_worse_than_base = match self.paired {
                 true => step.base_left_out.iter().all(|other| other.block != one.block),
                 false => step.new_breaks_more(),
             };
-            one.kind.is_fault() && is_measured
+            one.kind.is_fault() && is_worse_than_base
         };
         let first = self
             .steps
             .iter()
-            .filter_map(|step| Some((step, step.new_left_out.iter().find(|one| of_step(step, one))?)));
+            .filter_map(|step| Some((step, step.new_left_out.iter().find(|one| is_broken(step, one))?)));
         first.collect()
     }
 }
@@ -176,7 +176,7 @@ mod tests {
         assert!(reported(&unpaired(&one_run, &other).unwrap()).is_empty());
     }
 
-    /// A run of `variant` in `l.i0` that is invalid in the first `faults` of its blocks.
+    /// A run of variant `a` whose step `l.i0` is invalid in the first `faults` of the `blocks`.
     fn with_faults(id: &str, faults: u32, blocks: u32) -> Run {
         let of_block = |block| {
             let mut step = load_step(1_000 + u64::from(block));

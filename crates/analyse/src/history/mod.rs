@@ -1,11 +1,11 @@
 //! Follows a plan's steps over many runs. It finds where a step's rate changed its level, and says
 //! whether noise alone could look the same.
 //!
-//! Each step has two values per run: the rate, and the 99th percentile of response times. A run
-//! without a value has a reason for that, and a run in which a block stalled has the value 0. With
-//! ratios, both values are divided by the plan's base, so changes in the machine from night to
-//! night cancel out. Changes are judged by permutations of the series, adjusted over all series.
-//! docs/concepts/statistics-methods.md has the sources.
+//! Each step has two values per run: the rate, and the 99th percentile of response times. A run in
+//! which no block of the step is valid has no value, and a run in which a valid block stalled has
+//! the value 0. With ratios, both values are divided by the plan's base, so changes in the machine
+//! from night to night cancel out. Changes are judged by permutations of the series, adjusted over
+//! all series. docs/concepts/statistics-methods.md has the sources.
 
 use dbdyno_record::{Manifest, Run, parallel};
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub struct Detectable {
     /// is the number for a change that all series have.
     pub min_runs: usize,
     pub min_runs_of_all: usize,
-    /// Smallest number of newest runs at another level with which a change in one series alone can
+    /// How many of the newest runs must be at the new level before a change in one series alone can
     /// be found; `None` with fewer than `min_runs` runs.
     pub min_newest: Option<usize>,
 }
@@ -70,9 +70,9 @@ pub enum Followed {
     Rate,
     /// The headline's seconds, of which less is better.
     Seconds,
-    /// The 99th percentile of the step's response times, in microseconds. It is the only series of
-    /// an open loop whose schedule was kept in any run, because that loop's rate is the plan's,
-    /// night after night.
+    /// The 99th percentile of the step's response times, in microseconds. An open loop that kept
+    /// its schedule in any run has only this series, because its rate is the plan's, night after
+    /// night.
     ResponseP99,
 }
 
@@ -161,7 +161,8 @@ pub struct Change {
 }
 
 impl Series {
-    /// Turns a value into one of which more is better. 0 stands for a rate of zero either way.
+    /// Turns a value into one of which more is better. A value of 0 stays 0, because it stands for
+    /// a rate of zero in a series of times too.
     fn speed(&self, value: f64) -> f64 {
         match self.follows {
             Followed::ResponseP99 | Followed::Seconds if value > 0.0 => 1.0 / value,
@@ -279,8 +280,8 @@ fn small_differences_note(neighbours: &[&RunValues]) -> Option<Warning> {
     (!small.is_empty()).then(|| warning.with("changes", small))
 }
 
-/// Response times of a step, and whether its schedule was kept in any run.
-struct RunTimes {
+/// A step's p99 of response times, one value per run, and whether its schedule was kept in any run.
+struct P99Values {
     values: Vec<Option<f64>>,
     is_fixed_rate: bool,
 }
@@ -289,7 +290,7 @@ struct RunTimes {
 /// occur.
 fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
-    let mut times: Vec<RunTimes> = Vec::new();
+    let mut times: Vec<P99Values> = Vec::new();
     for (position, run) in runs.iter().enumerate() {
         for own in &run.steps {
             if choices.variant.is_some_and(|asked| asked != own.variant)
@@ -310,7 +311,7 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
                     values: vec![None; runs.len()],
                     ..Series::default()
                 });
-                times.push(RunTimes { values: vec![None; runs.len()], is_fixed_rate: false });
+                times.push(P99Values { values: vec![None; runs.len()], is_fixed_rate: false });
                 all.len() - 1
             });
             [all[at].values[position], times[at].values[position]] = own.values(choices.measure);
@@ -325,12 +326,12 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
 
 /// The series of the rate, where the plan does not set the rate, and the series of the response
 /// times.
-fn followed(rates: Series, RunTimes { values, is_fixed_rate }: RunTimes) -> impl Iterator<Item = Series> {
+fn followed(rates: Series, P99Values { values, is_fixed_rate }: P99Values) -> impl Iterator<Item = Series> {
     let times = Series {
         follows: Followed::ResponseP99,
         is_secondary: !is_fixed_rate,
         rate_label: "p99 µs".to_owned(),
-        // A run with a rate of zero has no times. The note on zero rates already names it.
+        // The value is 0 where the rate was zero. It is kept only if the rate has no series.
         values: values.into_iter().map(|value| value.filter(|value| is_fixed_rate || *value > 0.0)).collect(),
         ..rates.clone()
     };
@@ -359,27 +360,27 @@ fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change>
     let known: Vec<(usize, f64)> =
         series.values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).collect();
     let within = equivalence_bounds(series.margin).exp();
-    let places: Vec<usize> = found.found.iter().map(|found| found.change.at).collect();
+    let places: Vec<usize> = found.found.iter().map(|reported| reported.change.at).collect();
     let levels: Vec<f64> = [0]
         .iter()
         .chain(&places)
         .zip(places.iter().chain([&known.len()]))
         .map(|(start, end)| level(&known[*start..*end]))
         .collect();
-    let change = |(found, levels): (&ReportedChange, &[f64])| {
-        let first = known[found.change.at].0;
+    let change = |(reported, levels): (&ReportedChange, &[f64])| {
+        let first = known[reported.change.at].0;
         let (before, after) = (levels[0], levels[1]);
-        let of = |before: f64, after: f64| if before == after { 1.0 } else { after / before };
-        let ratio = of(before, after);
+        let ratio_of = |before: f64, after: f64| if before == after { 1.0 } else { after / before };
+        let ratio = ratio_of(before, after);
         Change {
             at: first,
             run_id: runs[first].run_id.clone(),
             before,
             after,
             ratio,
-            p: found.change.p,
-            adjusted_p: found.adjusted_p,
-            verdict: match of(series.speed(before), series.speed(after)) {
+            p: reported.change.p,
+            adjusted_p: reported.adjusted_p,
+            verdict: match ratio_of(series.speed(before), series.speed(after)) {
                 ratio if ratio > within.high => Verdict::Faster,
                 ratio if ratio < within.low => Verdict::Slower,
                 _ => Verdict::Same,
@@ -522,11 +523,11 @@ impl RunValues {
 /// a geometric mean with a zero is. A block in which the base stalled has no ratio.
 fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     let base_ran = |block: u32| valid(step.runs_of(base)).any(|run| run.block == block && run.rate > 0.0);
-    let mut stood = valid(&variant.runs).filter(|run| run.rate <= 0.0);
+    let mut stalled = valid(&variant.runs).filter(|run| run.rate <= 0.0);
     match measure {
-        Measure::Rate if stood.next().is_some() => Some(0.0),
+        Measure::Rate if stalled.next().is_some() => Some(0.0),
         Measure::Rate => geometric_mean(&valid(&variant.runs).map(|run| run.rate).collect::<Vec<_>>()),
-        Measure::Ratio if stood.any(|run| base_ran(run.block)) => Some(0.0),
+        Measure::Ratio if stalled.any(|run| base_ran(run.block)) => Some(0.0),
         Measure::Ratio => variant.to_base.value(),
     }
 }
@@ -547,7 +548,7 @@ fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure:
     geometric_mean(&of_blocks)
 }
 
-/// A note that names the series which follow response times.
+/// A note that names the steps whose only series is that of response times.
 fn fixed_rate_warning(series: &[Series]) -> Option<Warning> {
     let fixed =
         series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_secondary);

@@ -13,26 +13,28 @@ pub(crate) fn warnings(run: &Run) -> Vec<Warning> {
         let of_hosting = |variant: &&VariantInfo| hosting_of(run, variant) == hosting;
         variants.iter().filter(of_hosting).map(|variant| variant.name.as_str()).collect()
     };
-    let seen: Vec<&str> = variants
+    let external_sampled: Vec<&str> = variants
         .iter()
         .filter(|variant| variant.external && hosting_of(run, variant) == Hosting::Process)
         .map(|variant| variant.name.as_str())
         .collect();
-    let of = [
+    let by_code = [
         (Code::ExternalServer, named(Hosting::External)),
         (Code::Embedded, named(Hosting::Embedded)),
         (Code::NoDatabase, named(Hosting::Nothing)),
-        (Code::ExternalServerSeen, seen),
+        (Code::ExternalServerSeen, external_sampled),
     ];
     let warning = |(code, names): (Code, Vec<&str>)| Warning::new(code).at_all(names);
-    let mut all: Vec<Warning> = of.into_iter().filter(|(_, names)| !names.is_empty()).map(warning).collect();
+    let mut all: Vec<Warning> =
+        by_code.into_iter().filter(|(_, names)| !names.is_empty()).map(warning).collect();
     if !named(Hosting::Process).is_empty() {
         all.extend(shared_cpus(&run.manifest.host));
     }
     all
 }
 
-/// The variant's hosting in its first step.
+/// Where the variant's database works, as its first step shows. Without a step, the manifest says
+/// it.
 pub(crate) fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
     let mut cells = run.cells.iter().filter(|cell| cell.id.variant == variant.name);
     match cells.find_map(|cell| cell.steps.first()) {
@@ -69,7 +71,7 @@ mod tests {
     use crate::fixtures::{cell, load_step, run, series, shown_all};
 
     #[test]
-    fn external_embedded_and_null_variants_are_named_with_what_is_unknown() {
+    fn external_embedded_and_null_variants_have_a_warning_each() {
         let mut run = run(&["far", "lite", "none"], 1, Vec::new());
         run.manifest.variants[0].external = true;
         run.manifest.variants[1].embedded = true;

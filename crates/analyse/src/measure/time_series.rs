@@ -30,8 +30,9 @@ const CHECKPOINT_AGES: [&str; 2] = ["Innodb_checkpoint_age", "Innodb_redo_log_lo
 const MIN_FALL_SHARE: f64 = 0.25;
 const UPTIME: &str = "Uptime";
 
-/// Rate and longest times in each whole second for all clients together, the headline kind first.
-/// Seconds are counted from the window's first whole one.
+/// Rate and longest times in each whole second for all clients together, one kind of operation
+/// after another. The kind whose rate is the step's headline comes first. Seconds are counted from
+/// the window's first whole one.
 pub(crate) fn seconds(step: &WindowSummary<'_>) -> Vec<SecondPoint> {
     let mut kinds: Vec<&KindSummary<'_>> = step.kinds.iter().collect();
     kinds.sort_by_key(|kind| kind.spec.kind != step.spec.headline.kind);
@@ -52,7 +53,8 @@ pub(crate) fn seconds(step: &WindowSummary<'_>) -> Vec<SecondPoint> {
 /// The device's load between each two samples within the window.
 pub(crate) fn device_seconds(step: &WindowSummary<'_>) -> Vec<DeviceSecond> {
     let Some(series) = step.counters.get("disk") else { return Vec::new() };
-    // Each key has a value in every sample, starting with the file's first.
+    // Each key has a value from the file's first sample on, so a position is the same sample in
+    // every column.
     let columns = DEVICE_KEYS.map(|key| series.values(key).map(|(_, value)| value).collect::<Vec<_>>());
     let times = series.values("reads").map(|(at_us, _)| at_us);
     let samples: Vec<DeviceSample> = times
@@ -72,14 +74,15 @@ fn device_second(from: &DeviceSample, to: &DeviceSample, window: Span) -> Option
     if !is_inside || seconds <= 0.0 || middle < first {
         return None;
     }
-    let more = |key: usize| Some(to.1[key]?.checked_sub(from.1[key]?)?.max(0) as f64);
-    let requests = more(2)? + more(3)?;
-    let times = more(4).zip(more(5)).map(|(read, write)| read + write);
-    let all_times = times.map(|times| times + more(6).unwrap_or(0.0));
+    // `key` is a position in `DEVICE_KEYS`.
+    let increase = |key: usize| Some(to.1[key]?.checked_sub(from.1[key]?)?.max(0) as f64);
+    let requests = increase(2)? + increase(3)?;
+    let times = increase(4).zip(increase(5)).map(|(read, write)| read + write);
+    let all_times = times.map(|times| times + increase(6).unwrap_or(0.0));
     Some(DeviceSecond {
         second: (middle - first) as u64,
-        read_kib_per_second: more(0)? / KIB / seconds,
-        written_kib_per_second: more(1)? / KIB / seconds,
+        read_kib_per_second: increase(0)? / KIB / seconds,
+        written_kib_per_second: increase(1)? / KIB / seconds,
         await_ms: times.filter(|_| requests > 0.0).map(|times| times / requests / US_PER_MS),
         queue_depth: all_times.map(|times| times / SECOND_US / seconds),
     })
@@ -94,7 +97,7 @@ pub(crate) fn server_events(step: &WindowSummary<'_>, seconds: &[SecondPoint]) -
     let mut found: Vec<(i64, ServerEventKind)> = Vec::new();
     if let Some(status) = step.counters.get(STATUS) {
         let rises = CHECKPOINTS.iter().flat_map(|key| changes(status, key, |before, after| after > before));
-        found.extend(rises.chain(ages(status)).map(event(ServerEventKind::Checkpoint)));
+        found.extend(rises.chain(age_falls(status)).map(event(ServerEventKind::Checkpoint)));
         let restarts = changes(status, UPTIME, |before, after| after < before);
         found.extend(restarts.into_iter().map(event(ServerEventKind::Restart)));
     }
@@ -116,14 +119,16 @@ pub(crate) fn server_events(step: &WindowSummary<'_>, seconds: &[SecondPoint]) -
     events
 }
 
-/// Times of the samples in which a counter changed in this way since the sample before.
+/// Times of the samples for which `is_change` holds, given the counter's value in the sample before
+/// and in the sample itself.
 fn changes(series: &CounterSeries, key: &str, is_change: impl Fn(i64, i64) -> bool) -> Vec<i64> {
     let values: Vec<(i64, i64)> = series.values(key).collect();
     let pairs = values.windows(2).filter(|pair| is_change(pair[0].1, pair[1].1));
     pairs.map(|pair| pair[1].0).collect()
 }
 
-fn ages(series: &CounterSeries) -> Vec<i64> {
+/// Times of the samples in which InnoDB's checkpoint age had fallen as it does in a checkpoint.
+fn age_falls(series: &CounterSeries) -> Vec<i64> {
     let of = |key: &&str| {
         let highest = series.values(key).map(|(_, value)| value).max().unwrap_or(0) as f64;
         changes(series, key, |before, after| (before - after) as f64 > MIN_FALL_SHARE * highest.max(1.0))
@@ -131,7 +136,8 @@ fn ages(series: &CounterSeries) -> Vec<i64> {
     CHECKPOINT_AGES.iter().find(|key| series.values(key).next().is_some()).map(of).unwrap_or_default()
 }
 
-/// The beginnings of seconds without any answer.
+/// The starts of stalls. A stall is one or more successive seconds in which no operation of `kind`
+/// ended.
 fn stalls(seconds: &[SecondPoint], kind: &str) -> Vec<ServerEvent> {
     let of_kind: Vec<&SecondPoint> = seconds.iter().filter(|point| point.kind == kind).collect();
     let begins = of_kind.windows(2).filter(|pair| pair[0].rate > 0.0 && pair[1].rate == 0.0);
@@ -143,17 +149,17 @@ fn stalls(seconds: &[SecondPoint], kind: &str) -> Vec<ServerEvent> {
 /// Smallest number of whole seconds from which figures are computed. Fewer seconds show nothing.
 const MIN_SECONDS: usize = 10;
 
-/// Rates of `kind` in the whole seconds before the second `tail_from`, from which on not all
-/// clients were at work.
+/// Rates of `kind` in the whole seconds before `tail_from`. From that second on, not all clients
+/// were at work.
 pub(crate) fn rates_of(points: &[SecondPoint], kind: &str, tail_from: Option<u64>) -> Vec<f64> {
     let all_at_work = |second: u64| tail_from.is_none_or(|tail| second < tail);
     let wanted = points.iter().filter(|point| point.kind == kind && all_at_work(point.second));
     wanted.map(|point| point.rate).collect()
 }
 
-/// Computes the figures from one rate per second; `None` for fewer than ten. No connection was open
-/// in `without_any`.
-pub(crate) fn steadiness(rates: &[f64], without_any: Span) -> Option<Steadiness> {
+/// Computes the figures from one rate per second; `None` for fewer than ten. In
+/// `without_connection`, no connection of the headline's kind was open.
+pub(crate) fn steadiness(rates: &[f64], without_connection: Span) -> Option<Steadiness> {
     if rates.len() < MIN_SECONDS {
         return None;
     }
@@ -166,7 +172,7 @@ pub(crate) fn steadiness(rates: &[f64], without_any: Span) -> Option<Steadiness>
         median_rate: median,
         worst_rate,
         worst_share: (median > 0.0).then(|| worst_rate / median),
-        longest_gap_seconds: longest_gap(rates).max(without_any.seconds() as usize),
+        longest_gap_seconds: longest_gap(rates).max(without_connection.seconds() as usize),
         share_below_half_median: share_below_half_median(rates)?,
         warm_up_seconds: match warm_up {
             Some(WarmUp::EndsAfter(seconds)) => Some(seconds),
@@ -226,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_where_answers_end_and_lost_connections_of_one_moment_are_one_event() {
+    fn a_stall_begins_when_answers_end_and_losses_within_a_second_are_one_event() {
         let mut step = read_write_step();
         let lost = |at_us| StepEvent::ConnectionLost {
             at_us,
@@ -310,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_one_kind_and_end_where_a_client_had_done_its_share() {
+    fn rates_are_of_one_kind_and_end_when_the_first_client_finishes() {
         let point = |(second, kind, rate): (u64, &str, f64)| SecondPoint {
             second,
             kind: kind.to_owned(),

@@ -23,8 +23,8 @@ pub use original::MetricRow;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// Name in tables for programs. They put `device_` before it for the device's metrics, and
-    /// `host_check_` for those of the host check.
+    /// Name in CSV files and other tables that programs read. These tables put `device_` before the
+    /// names of the device's metrics, and `host_check_` before those of the host check.
     pub id: &'static str,
     /// Short name for tables.
     pub name: &'static str,
@@ -60,7 +60,8 @@ pub enum Better {
     Less,
     More,
     Neither,
-    /// The figure says what others did, not the variant, so it has no ratio to the base.
+    /// The figure does not describe the variant, as with CPU time that the client or other machines
+    /// took, so it has no ratio to the base.
     NotCompared,
 }
 

@@ -1,5 +1,5 @@
 //! Options of pgbench's scripts: which scripts run, on which data, and on how many connections.
-//! This module also answers what a plan asks about them.
+//! This module also answers what a plan asks about them: mistakes, needs, steps and a forecast.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -135,8 +135,8 @@ with_defaults! {
 }
 
 impl PgbenchOptions {
-    /// Returns those options that mean the same as in the classic tests: sweeps, times and
-    /// arrivals.
+    /// Returns the options that mean the same in the workload `oltp`, as that workload's options:
+    /// sweeps, times and arrivals. The others have their defaults.
     pub(crate) fn shared(&self) -> OltpOptions {
         OltpOptions {
             connections: self.connections.clone(),
@@ -166,8 +166,8 @@ impl PgbenchOptions {
         ACCOUNTS * u64::from(self.scale)
     }
 
-    /// Reads the scripts with their weights. `commit` is the word that ends a transaction in the
-    /// original's own scripts.
+    /// Reads the scripts with their weights. `commit` is the word that ends a transaction in
+    /// pgbench's own scripts.
     pub(crate) fn scripts(&self, commit: &str) -> Result<sources::Scripts, String> {
         sources::Scripts::read(&self.files, self.define.keys().map(String::as_str), commit)
     }
@@ -212,11 +212,11 @@ impl WorkloadOptions for PgbenchOptions {
 /// Returns the first value that is out of its range, or does not go with another.
 pub(crate) fn values_problem(options: &PgbenchOptions) -> Option<Mistake> {
     schema_problem(options)
-        .or_else(|| words_problem(options))
+        .or_else(|| problem_beyond_schema(options))
         .or_else(|| options::rates_problem(&options.shared()))
 }
 
-fn words_problem(options: &PgbenchOptions) -> Option<Mistake> {
+fn problem_beyond_schema(options: &PgbenchOptions) -> Option<Mistake> {
     if let Some(letter) = options.init_steps.chars().find(|letter| !INIT_STEPS.contains(*letter)) {
         let message = format!("init_steps holds {letter}, but must be letters of {INIT_STEPS}");
         return Some(("init_steps", message));
@@ -224,10 +224,10 @@ fn words_problem(options: &PgbenchOptions) -> Option<Mistake> {
     if let Some(name) = options.define.keys().find(|name| !is_name(name)) {
         return Some(("define", format!("define has an {}", invalid_name(name))));
     }
-    let is_late = options.rates.is_empty() && options.latency_limit.is_some();
-    let late = "latency_limit is for a step with a rate; in a closed loop nothing is late";
+    let is_limit_without_rate = options.rates.is_empty() && options.latency_limit.is_some();
+    let no_rate = "latency_limit is for a step with a rate; in a closed loop nothing is late";
     first_problem([
         (options.files.is_empty(), "files", "files is empty: name a script, e.g. [\"tpcb-like\"]"),
-        (is_late, "latency_limit", late),
+        (is_limit_without_rate, "latency_limit", no_rate),
     ])
 }
