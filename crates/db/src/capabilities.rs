@@ -113,6 +113,9 @@ pub struct Capabilities {
     /// heap. If several connections fill one table, its rows are then not in the order of their
     /// ids.
     pub keeps_arrival_order: bool,
+    /// Whether VACUUM cleans tables, which can have a fill factor, be unlogged and be partitioned
+    /// with `PARTITION OF`.
+    pub vacuumed_tables: bool,
     /// Whether the server keeps a binary log that dbdyno may drop between steps, because dbdyno
     /// owns the server.
     pub drops_binlog: bool,

@@ -247,13 +247,13 @@ mod tests {
             text(&Remark { kind, id, variants, what, effect: String::new(), write: String::new() })
         };
         let own = str::to_owned;
-        let pitfall = |lines: Vec<FatedLine>| What::Pitfall {
+        let pitfall = |lines: Vec<LineProblem>| What::Pitfall {
             title: own("lines"),
             lines: lines.into_iter().map(|line| (own("a"), line)).collect(),
         };
         let changed =
-            |effective| FatedLine::Changed { line: 8, setting: own("x"), configured: own("200M"), effective };
-        let twice = FatedLine::Twice {
+            |effective| LineProblem::Changed { line: 8, setting: own("x"), configured: own("200M"), effective };
+        let twice = LineProblem::Twice {
             line: 6,
             setting: own("sync_binlog"),
             value: own("1"),
@@ -261,9 +261,9 @@ mod tests {
             later_value: own("0"),
         };
         let lines = vec![
-            FatedLine::Unread { line: 2, setting: own("port"), group: own("mysql") },
+            LineProblem::Unread { line: 2, setting: own("port"), group: own("mysql") },
             twice,
-            FatedLine::NotTaken { line: 7, setting: own("innodb_foo") },
+            LineProblem::NotTaken { line: 7, setting: own("innodb_foo") },
             changed(Value::Size(256 << 20)),
             changed(Value::Words(String::new())),
         ];

@@ -251,7 +251,7 @@ fn common_fields(
         target_missed: base.background_rate.is_some() && !step.misses(base) && new_step.misses(new),
         is_fixed_rate,
         schedule_missed: is_fixed_rate
-            && rates::fixed_rate_word(new_step.reached_rate(new)) == Verdict::Missed,
+            && rates::fixed_rate_verdict(new_step.reached_rate(new)) == Verdict::Missed,
         ..ComparedStep::default()
     }
 }

@@ -208,7 +208,7 @@ impl Conductor<'_> {
         works: Result<Vec<Work>, dbdyno_workloads::Error>,
     ) -> Result<(), Stop> {
         for Work { name, duration, details, warning } in works.map_err(Stop::failed)? {
-            if let Some(why) = dbdyno_analyse::restless(&details) {
+            if let Some(why) = dbdyno_analyse::unsettled_warning(&details) {
                 self.progress.line(&format!("warning: {}", warning_text(&why)));
             }
             self.warn(writer, warning)?;

@@ -315,7 +315,7 @@ impl Database {
     /// Returns how the server ended, with the last lines of its log, if it has ended.
     pub(crate) fn exit_report(&self) -> Option<String> {
         let server = self.server.as_ref()?;
-        let status = server.end_of(server.exit_status()?);
+        let status = server.describe_exit(server.exit_status()?);
         Some(format!("the server ended with {status}; the end of its log:\n{}", server.log_end()))
     }
 
@@ -460,7 +460,7 @@ impl Database {
     /// again. Its address stays as it is. The result is `None` where dbdyno runs no server. All
     /// sessions must be closed.
     pub(crate) fn halt(&mut self, limit: Duration) -> Result<Option<RuntimeDir>, String> {
-        let halted = self.server.take().map(|server| server.halt(limit)).transpose();
+        let halted = self.server.take().map(|server| server.stop_for_restart(limit)).transpose();
         halted.map(|halted| halted.map(|(_, runtime_dir)| runtime_dir)).map_err(|error| error.to_string())
     }
 

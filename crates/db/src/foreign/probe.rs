@@ -153,6 +153,7 @@ const ABILITIES: &[Ability] = &[
         without: |can| {
             can.gather_statistics = "ANALYZE";
             can.keeps_arrival_order = false;
+            can.vacuumed_tables = false;
         },
     },
     Ability {
@@ -378,6 +379,7 @@ mod tests {
         let only = Capabilities {
             gather_statistics: "ANALYZE",
             keeps_arrival_order: false,
+            vacuumed_tables: false,
             ..postgres::capabilities()
         };
         assert_eq!(without, only);

@@ -75,6 +75,7 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         row_stream: RowStream::LocalInfile,
         parallel_writers: true,
         keeps_arrival_order: ["myisam", "aria"].iter().any(|heap| engine.eq_ignore_ascii_case(heap)),
+        vacuumed_tables: false,
         drops_binlog: owned,
         key_source: KeySource::TableCounter,
         contiguous_keys: true,

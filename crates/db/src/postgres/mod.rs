@@ -74,6 +74,7 @@ pub fn capabilities() -> Capabilities {
         row_stream: RowStream::CopyIn,
         parallel_writers: true,
         keeps_arrival_order: true,
+        vacuumed_tables: true,
         drops_binlog: false,
         key_source: KeySource::Sequence,
         contiguous_keys: false,

@@ -379,7 +379,7 @@ fn limit(session: &impl Connection) -> Option<Duration> {
 
 /// The error for a statement that had no answer within `limit`.
 fn no_answer_error(session: &impl Connection, limit: Duration, what: &[u8]) -> DbError {
-    let place = session.exchange().map_or("", |exchange| exchange.place.as_str());
+    let place = session.exchange().map_or("", |exchange| exchange.login_text.as_str());
     let what = excerpt(what);
     let advice = "see what the server does, or raise statement_timeout in [host]";
     DbError::new(Class::Lost, "io", format!("{what} on {place}: no answer within {limit:?}; {advice}"))

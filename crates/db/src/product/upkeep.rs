@@ -231,7 +231,7 @@ async fn state_before<P: Product>(
 ) -> Result<BTreeMap<String, i64>> {
     match rest {
         Rest::Wait(_) => Ok(BTreeMap::new()),
-        Rest::Quiet(_) => Ok(read_deferred_deferred_work::<P>(session, capabilities).await?.levels),
+        Rest::Quiet(_) => Ok(read_deferred_work::<P>(session, capabilities).await?.levels),
     }
 }
 
@@ -248,7 +248,7 @@ async fn settle_down<P: Product>(
     let mut device = DeviceWatch { gauge: quiet.device.as_ref(), last_bytes: None };
     let mut calm = 0;
     loop {
-        let work = read_deferred_deferred_work::<P>(session, capabilities).await?;
+        let work = read_deferred_work::<P>(session, capabilities).await?;
         settling.bounds = bounds::<P>(&work, &quiet.bounds, quiet.device.is_some());
         // dbdyno does not make a server that others run flush its pages, so levels that only such a
         // flush lowers have no limit there.

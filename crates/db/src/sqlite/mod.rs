@@ -71,6 +71,7 @@ pub fn capabilities() -> Capabilities {
         row_stream: RowStream::PreparedRows,
         parallel_writers: false,
         keeps_arrival_order: false,
+        vacuumed_tables: false,
         drops_binlog: false,
         key_source: KeySource::Table,
         contiguous_keys: true,

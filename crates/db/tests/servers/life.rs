@@ -44,13 +44,13 @@ fn starts_again(wanted: Wanted) {
     let server = Server::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
     ask(&server, &MAKE);
     let (socket, pid) = (server.socket().to_path_buf(), server.pid());
-    let (stopped, runtime_dir) = server.into_running().halt(STOP).unwrap();
+    let (stopped, runtime_dir) = server.into_running().stop_for_restart(STOP).unwrap();
     assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{}", wanted.0);
 
     let server = spec.base.family.start(runtime_dir, &spec, Data::AsItIs).unwrap();
     assert_eq!((ask(&server, &[ADD, COUNT]), server.socket().to_path_buf()), ("2".to_owned(), socket));
     assert_ne!(server.pid(), pid);
-    let (_, mut runtime_dir) = server.into_running().halt(STOP).unwrap();
+    let (_, mut runtime_dir) = server.into_running().stop_for_restart(STOP).unwrap();
 
     let taken =
         Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(2), &AtomicBool::new(false))
@@ -59,7 +59,7 @@ fn starts_again(wanted: Wanted) {
         taken.restore(&spec.data_dir, &AtomicBool::new(false)).unwrap();
         let server = spec.base.family.start(runtime_dir, &spec, Data::AsItIs).unwrap();
         assert_eq!(ask(&server, &[ADD, COUNT]), "3", "{}", wanted.0);
-        runtime_dir = server.into_running().halt(STOP).unwrap().1;
+        runtime_dir = server.into_running().stop_for_restart(STOP).unwrap().1;
     }
 }
 
@@ -79,7 +79,7 @@ fn starts_on_copies(wanted: Wanted) {
     let spec = support::spec(&base(wanted), folder.path());
     let server = Server::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
     ask(&server, &["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
-    let (_, mut runtime_dir) = server.into_running().halt(STOP).unwrap();
+    let (_, mut runtime_dir) = server.into_running().stop_for_restart(STOP).unwrap();
     let taken =
         Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(1), &AtomicBool::new(false))
             .unwrap();
@@ -88,7 +88,7 @@ fn starts_on_copies(wanted: Wanted) {
         let server = spec.base.family.start(runtime_dir, &spec, Data::AsItIs).unwrap();
         let count = ask(&server, &["INSERT INTO t VALUES (1)", "SELECT COUNT(*) FROM t"]);
         assert_eq!(count, "2", "{}", wanted.0);
-        runtime_dir = server.into_running().halt(STOP).unwrap().1;
+        runtime_dir = server.into_running().stop_for_restart(STOP).unwrap().1;
     }
 }
 
@@ -236,7 +236,7 @@ fn a_server_that_hangs_at_its_stop_is_killed_and_reported_as_killed() {
     };
     let server = Server::start(&spec).unwrap();
     hang(&server);
-    let message = server.into_running().halt(Duration::from_secs(1)).unwrap_err().to_string();
+    let message = server.into_running().stop_for_restart(Duration::from_secs(1)).unwrap_err().to_string();
     assert!(message.contains("did not end within 1 s and was killed"), "{message}");
     let server = Server::start(&spec).unwrap();
     hang(&server);
@@ -252,7 +252,7 @@ fn a_server_that_was_killed_before_its_stop_is_not_at_rest() {
     while server.is_running() {
         std::thread::sleep(Duration::from_millis(10));
     }
-    let error = server.into_running().halt(STOP).unwrap_err();
+    let error = server.into_running().stop_for_restart(STOP).unwrap_err();
     assert!(matches!(error, Error::NotAtRest { .. }), "{error}");
     assert!(error.to_string().contains("signal 9"), "{error}");
 }

@@ -29,7 +29,7 @@ fn with_step<T>(name: &str, use_it: impl FnOnce(&ReadyStep<'_>, &[StatementSlot]
         .find_map(|options| Some((options, options.levels().into_iter().find(|level| level.name == name)?)));
     let (options, level) = found.unwrap();
     let step = ReadyStep::new(options, &level, &context());
-    use_it(&step, &step.places())
+    use_it(&step, &step.statement_slots())
 }
 
 /// Returns, for each of 2,000 operations, the integer parameters of its only statement or of its

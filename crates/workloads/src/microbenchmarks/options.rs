@@ -288,7 +288,7 @@ impl WorkloadOptions for MicrobenchmarksOptions {
     fn prepared_statements(&self, with_begin: bool) -> u64 {
         let of_level = |level: &MicroLevel| {
             let step = ReadyStep::new(self, level, &context());
-            let each = prepared(&step.places(), self.tables, with_begin);
+            let each = prepared(&step.statement_slots(), self.tables, with_begin);
             if step.is_prepared() { u64::from(level.connections) * each } else { 0 }
         };
         self.levels().iter().map(of_level).max().unwrap_or(0)

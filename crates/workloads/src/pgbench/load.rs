@@ -120,9 +120,9 @@ pub(crate) fn lacks(setup: &PgbenchSetup) -> Option<String> {
     let options = &setup.options;
     let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
     let (name, _) = asks.into_iter().find(|(_, is_asked)| *is_asked)?;
-    let has_heaps = setup.context.database_server.capabilities.keeps_arrival_order;
+    let has_such_tables = setup.context.database_server.capabilities.vacuumed_tables;
     let problem = format!("{name} needs a server with such tables; leave it out or the variant");
-    (options.has_load() && !has_heaps).then_some(problem)
+    (options.has_load() && !has_such_tables).then_some(problem)
 }
 
 /// Returns the partitions of the accounts. The first range has no lower bound, and the last range
@@ -154,10 +154,10 @@ const fn unlogged(options: &PgbenchOptions) -> &'static str {
     if options.unlogged_tables { " unlogged" } else { "" }
 }
 
-/// Returns the text after the columns. For heaps it is the fill factor, which the history does not
-/// have.
+/// Returns the text after the columns. For tables that are vacuumed it is the fill factor, which
+/// the history does not have.
 fn suffix(capabilities: &Capabilities, fillfactor: u32, is_history: bool) -> String {
-    match (capabilities.keeps_arrival_order, is_history) {
+    match (capabilities.vacuumed_tables, is_history) {
         (true, false) => format!(" with (fillfactor={fillfactor})"),
         (true, true) => String::new(),
         (false, _) => capabilities.table_suffix.clone(),
@@ -280,6 +280,22 @@ mod tests {
             }
         }
         assert_eq!(next - 1, 2_500_000_000);
+    }
+
+    #[test]
+    fn tables_of_an_engine_without_vacuum_have_its_suffix_and_no_fill_factor() {
+        for (capabilities, expected) in [
+            (dbdyno_db::mysql::capabilities("MyISAM", true), " ENGINE=MyISAM"),
+            (dbdyno_db::mysql::capabilities("InnoDB", true), " ENGINE=InnoDB"),
+            (postgres::capabilities(), " with (fillfactor=90)"),
+        ] {
+            assert_eq!(suffix(&capabilities, 90, false), expected);
+            let mut context = summaries::context();
+            context.database_server.capabilities = capabilities.clone();
+            let options = PgbenchOptions { partitions: 2, ..PgbenchOptions::default() };
+            let problem = lacks(&PgbenchSetup::new(&options, context, None));
+            assert_eq!(problem.is_none(), capabilities.vacuumed_tables, "{expected}");
+        }
     }
 
     /// The statements are those of the original. The test `servers/pgbench.rs` of the command line

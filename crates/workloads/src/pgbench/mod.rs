@@ -216,13 +216,13 @@ impl Pgbench {
         let capabilities = &self.setup.context.database_server.capabilities;
         let began = Instant::now();
         let mut statements = Vec::new();
-        if capabilities.keeps_arrival_order {
+        if capabilities.vacuumed_tables {
             statements.extend(["vacuum pgbench_branches", "vacuum pgbench_tellers"]);
         }
         let empties = if capabilities.foreign_keys { "truncate table" } else { "delete from" };
         let emptied = format!("{empties} pgbench_history");
         statements.push(&emptied);
-        if vacuum == Vacuum::All && capabilities.keeps_arrival_order {
+        if vacuum == Vacuum::All && capabilities.vacuumed_tables {
             statements.push("vacuum analyze pgbench_accounts");
         }
         for sql in statements {

@@ -72,7 +72,7 @@ fn rows_are_kept_where_the_server_does_not_commit_each_statement_by_itself() {
     theirs.create(&database);
     let run = |script: &str, command: &str| {
         let options = ["--threads=2", "--table-size=300", "--events=200", "--time=0"];
-        theirs.ours(&desk, &database, script, &options, command)
+        theirs.run_dbdyno(&desk, &database, script, &options, command)
     };
     ask(&COUNTED_MARIADB.options(None), &["SET GLOBAL autocommit = 0"]);
     let ended =
@@ -92,7 +92,7 @@ fn each_run_changes_as_many_rows_as_it_has_events() {
     let run = |options: &[&str], command: &str| {
         let options = [&["--events=200", "--time=0"], options].concat();
         let before = changed(&database);
-        let ended = theirs.ours(&desk, &database, "oltp_update_non_index", &options, command);
+        let ended = theirs.run_dbdyno(&desk, &database, "oltp_update_non_index", &options, command);
         let out = ended.expect_ok().out.clone();
         (changed(&database) - before, out)
     };
@@ -118,7 +118,7 @@ fn cells_on_tables_that_stay_change_rows_each_time_and_name_their_seeds() {
     let (_turn, theirs) = alone();
     let (desk, database) = (Desk::new(), shared::database());
     theirs.create(&database);
-    theirs.ours(&desk, &database, "oltp_insert", &["--table-size=300"], "prepare").expect_ok();
+    theirs.run_dbdyno(&desk, &database, "oltp_insert", &["--table-size=300"], "prepare").expect_ok();
     let options = "tests = [\"update-non-index\"]\nuse_existing = true\ntable_size = 300\nevents = 100\nconnections = [1]\n";
     let address = theirs.address(&database);
     let plan = format!(
@@ -159,12 +159,12 @@ fn statements_of_restarted_events_agree_with_the_servers_questions() {
     let (_turn, theirs) = alone();
     let (desk, database) = (Desk::new(), shared::database());
     theirs.create(&database);
-    theirs.ours(&desk, &database, "oltp_insert", &["--table-size=10"], "prepare").expect_ok();
+    theirs.run_dbdyno(&desk, &database, "oltp_insert", &["--table-size=10"], "prepare").expect_ok();
     let script = desk.write("again.lua", AGAIN).display().to_string();
     let mut questions = Questions::new();
     let mut run = |events: &str| {
         let before = questions.read();
-        let ended = theirs.ours(&desk, &database, &script, &[events, "--time=0"], "run");
+        let ended = theirs.run_dbdyno(&desk, &database, &script, &[events, "--time=0"], "run");
         let out = ended.expect_ok().out.clone();
         let ours = figure(&out, "queries:") + figure(&out, "ignored errors:");
         (questions.read() - before, ours, figure(&out, "ignored errors:"))

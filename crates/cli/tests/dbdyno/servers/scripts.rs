@@ -66,7 +66,7 @@ fn all(
     theirs.create(database);
     let run = |script: &str, options: &[&str], command: &str| {
         if is_ours {
-            theirs.ours(desk, database, script, options, command).expect_ok();
+            theirs.run_dbdyno(desk, database, script, options, command).expect_ok();
         } else {
             theirs.sysbench(database, script, options, command);
         }
@@ -135,7 +135,7 @@ fn the_text_of_a_run_and_of_help_is_that_of_sysbench() {
     theirs.sysbench("sbtest", "oltp_read_write", &[], "prepare");
     for (options, command) in [(&["--threads=2", "--events=50"][..], "run"), (&[][..], "help")] {
         let sysbench = theirs.sysbench("sbtest", "oltp_read_write", options, command);
-        let ours = theirs.ours(&desk, "sbtest", "oltp_read_write", options, command).expect_ok().out.clone();
+        let ours = theirs.run_dbdyno(&desk, "sbtest", "oltp_read_write", options, command).expect_ok().out.clone();
         assert_eq!(frame(&ours), frame(&sysbench), "{ours}");
     }
 }
@@ -145,10 +145,10 @@ fn a_run_ends_with_its_time_or_its_events_whichever_comes_first() {
     let desk = Desk::new();
     let ([theirs, ..], database) = (ExternalServer::shared(), shared::database());
     theirs.create(&database);
-    theirs.ours(&desk, &database, "oltp_point_select", &[], "prepare").expect_ok();
+    theirs.run_dbdyno(&desk, &database, "oltp_point_select", &[], "prepare").expect_ok();
     let events = |options: &[&str]| -> u64 {
         let options = [options, &["--threads=2"]].concat();
-        let ended = theirs.ours(&desk, &database, "oltp_point_select", &options, "run");
+        let ended = theirs.run_dbdyno(&desk, &database, "oltp_point_select", &options, "run");
         let line = ended.expect_ok().out.lines().find(|line| line.contains("total number of events:"));
         line.unwrap().split_whitespace().last().unwrap().parse().unwrap()
     };
@@ -173,7 +173,7 @@ function prepare() sysbench.sql.driver():connect():query('CREATE TABLE kept (id 
         theirs.create(&database);
         let run = |text: &str, command: &str| {
             let script = desk.write("own.lua", text).display().to_string();
-            theirs.ours(&desk, &database, &script, &["--events=20", "--time=0"], command)
+            theirs.run_dbdyno(&desk, &database, &script, &["--events=20", "--time=0"], command)
         };
         run(&texts("", ""), "prepare").expect_ok();
         run(&texts("", ""), "run").expect_ok();
@@ -205,8 +205,8 @@ function event() own:query('CALL two()') assert(own:query_row('SELECT 5') == '5'
         let (desk, database) = (Desk::new(), shared::database());
         theirs.create(&database);
         let script = desk.write("own.lua", TEXT).display().to_string();
-        theirs.ours(&desk, &database, &script, &[], "prepare").expect_ok();
-        let ended = theirs.ours(&desk, &database, &script, &["--events=20", "--time=0"], "run");
+        theirs.run_dbdyno(&desk, &database, &script, &[], "prepare").expect_ok();
+        let ended = theirs.run_dbdyno(&desk, &database, &script, &["--events=20", "--time=0"], "run");
         let out = &ended.expect_ok().out;
         assert_eq!((figure(out, "transactions:"), figure(out, "queries:")), (20, 60), "{out}");
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use dbdyno_products::Release;
 use nix::sys::signal::Signal;
 
-use super::initialise::{Places, initial_options, initialise, start_options, tls_options};
+use super::initialise::{ServerPaths, initial_options, initialise, start_options, tls_options};
 use crate::server::base::Base;
 use crate::server::intents::Rendered;
 use crate::server::running::{
@@ -38,7 +38,7 @@ pub(in crate::mysql) fn start(
     let is_next_to_data = can_be_named(&datadir::temporary_files(&data_dir));
     let tmp_dir =
         if is_next_to_data { datadir::temporary_files(&data_dir) } else { runtime_dir.empty_tmp_dir()? };
-    let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
+    let places = ServerPaths { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
     let as_root = nix::unistd::geteuid().is_root();
     let mut options = start_options(spec, places, as_root)?;
     tls_options(base, &spec.config, runtime_dir.tls.as_ref().map(|tls| &tls.files), &mut options);

@@ -53,7 +53,7 @@ fn title(family: QueryFamily) -> &'static str {
 /// special configuration.
 fn statements(options: &MicrobenchmarksOptions, level: &MicroLevel, context: &Context) -> String {
     let step = ReadyStep::new(options, level, context);
-    let text = oltp::steps::statements(&step.places(), &step.setup);
+    let text = oltp::steps::statements(&step.statement_slots(), &step.setup);
     text.replace("sbtest?", "sbtestN")
 }
 
