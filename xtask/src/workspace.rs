@@ -1,5 +1,5 @@
-//! Runs other programs in the repository's root, finds folders (the repository, the cache and the build
-//! output), and prints. This is the only place where these commands print.
+//! Runs other programs in the repository's root, finds folders (the repository, the cache and the
+//! build output), and prints. xtask's commands print nowhere else.
 
 use std::env;
 use std::io::{Read, Write};
@@ -13,8 +13,8 @@ const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
 /// Returns a command for the Cargo that runs this program, in the environment that it would have if
 /// a person called it. The variables of [`OF_OUR_PACKAGE`] are removed, because build scripts of
-/// dependencies look at them. Otherwise each change between such a call and this one would rebuild
-/// the dependencies.
+/// dependencies look at them: with them, dependencies would be rebuilt whenever a person's call
+/// follows a call from here, and the reverse.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(error.to_string(), "`such-program` cannot be run");
     }
 
-    /// Tests have these variables too.
+    /// Cargo sets these variables for tests too, so there is something to remove.
     #[test]
     fn an_inner_cargo_gets_no_variables_of_our_package() {
         let inner = cargo(&["--version"]);

@@ -32,9 +32,9 @@ pub fn noise(findings: &Findings) -> Vec<StepNoise> {
     let control = findings.run.control.as_deref();
     let of_step = |workload: &str, step: &StepFindings| {
         let control = control.and_then(|control| step.variant(control));
-        let (parts, is_control): (Vec<_>, bool) = match control.and_then(part) {
+        let (parts, is_control): (Vec<_>, bool) = match control.and_then(deviation_of) {
             Some(found) => (vec![found], true),
-            None => (step.variants.iter().filter_map(part).collect(), false),
+            None => (step.variants.iter().filter_map(deviation_of).collect(), false),
         };
         let (deviation, degrees) = pooled(&parts)?;
         Some(StepNoise {
@@ -52,7 +52,7 @@ pub fn noise(findings: &Findings) -> Vec<StepNoise> {
 }
 
 /// Deviation and degrees of freedom of a variant's log ratios.
-fn part(variant: &VariantStep) -> Option<(f64, u32)> {
+fn deviation_of(variant: &VariantStep) -> Option<(f64, u32)> {
     let ratio = variant.to_base.ratio.as_ref()?;
     let deviation = ratio.inference.as_ref()?.paired.as_ref()?.deviation;
     Some((deviation, u32::try_from(ratio.blocks.len()).ok()?.checked_sub(1)?))
@@ -73,7 +73,7 @@ pub struct Forecast {
     /// by more than the margin. `None` for fewer than two blocks.
     pub detects: Option<f64>,
     /// The same, when it is the only one of the run's comparisons that differs. Its p is then
-    /// compared with 5 % ÷ their number.
+    /// compared with 5 % ÷ the number of comparisons.
     pub detects_alone: Option<f64>,
     /// Two equal variants are shown to differ by no more than this.
     pub same_within: Option<f64>,
@@ -101,8 +101,8 @@ pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, ma
     }
 }
 
-/// Number of blocks that, if it is fixed beforehand, shows as much as a run of up to `most` blocks
-/// that is analysed after each block. docs/concepts/statistics-methods.md has the simulations.
+/// A run of up to `most` blocks that is analysed after each block shows as much as a run with this
+/// smaller, fixed number of blocks. docs/concepts/statistics-methods.md has the simulations.
 pub fn fixed_blocks(most: u32) -> u32 {
     (f64::from(most) / 1.3).round() as u32
 }
@@ -131,8 +131,8 @@ pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
 }
 
 /// The trend in the blocks' mean log rates, over all steps and variants that are valid in every
-/// block. It is one test of what they have in common, because a few blocks can show nothing for
-/// each of many steps alone.
+/// block. It is tested once for all of them, because with few blocks and many steps, a trend that
+/// all share may be significant in none of them alone.
 fn common_trend(workloads: &[WorkloadFindings]) -> Option<Trend> {
     let variants = || workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| &step.variants);
     let blocks: BTreeSet<u32> = variants().flat_map(|variant| &variant.runs).map(|run| run.block).collect();

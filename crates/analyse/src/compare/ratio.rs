@@ -17,14 +17,14 @@ use crate::statistics::Interval;
 use crate::statistics::describe::{self, Group as Figures, geometric_mean};
 use crate::statistics::student::Estimate;
 
-/// Returns the headline ÷ the base's headline, block by block, over the blocks in which both are
-/// valid.
+/// Returns the geometric mean of the blocks' ratios. A block's ratio is the headline (the step's
+/// rate or time) of `runs` ÷ that of `base`, in a block in which both runs are valid.
 ///
 /// Pairing removes what differs between blocks (a warmer disk, a noisy neighbour). With the
 /// geometric mean, the ratio of a to b is the reciprocal of the ratio of b to a. A block in which
-/// one of the two answered nothing has no ratio; it is one of the blocks with a rate of zero. The
-/// result is `None` when no block has both. Where one of the two times was cut off, the ratio is a
-/// bound. Where both were, the block has none.
+/// one of the two runs answered nothing has no ratio. The result is `None` when no block has a
+/// ratio. Where the headline is a time and one of the two runs ended at its time limit, the ratio
+/// is only a bound. Where both did, the block has no ratio.
 pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();
     let of_block = |(run, base): (&StepRun, &StepRun)| {
@@ -129,8 +129,8 @@ pub(crate) fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], look
     }
 }
 
-/// Returns the ratios over the blocks in which both are valid, or `None` when there is no such
-/// block.
+/// Returns the ratio of every compared metric over the blocks in which both runs are valid, or
+/// `None` when there is no such block.
 pub(crate) fn relative_metrics(runs: &[StepRun], base: &[StepRun]) -> Option<RelativeMetrics> {
     let pairs: Vec<(&StepRun, &StepRun)> = pairs(runs, base).collect();
     pairs.first()?;
@@ -145,9 +145,9 @@ pub(crate) fn relative_metrics(runs: &[StepRun], base: &[StepRun]) -> Option<Rel
     Some(found)
 }
 
-/// Returns the geometric mean of the blocks' ratios, as for rates, where 0 ÷ 0 counts as 1. If a
-/// block has a 0 on one side, the mean is 0 or infinite. It is `None` where one block would make it
-/// 0 and another infinite.
+/// Returns the geometric mean of the blocks' ratios. Unlike a rate, a metric may be 0: 0 ÷ 0 counts
+/// as 1, and a block with a 0 on one side makes the mean 0 or infinite. The result is `None` where
+/// one block would make the mean 0 and another infinite.
 fn quotient(both: &[(f64, f64)]) -> Option<f64> {
     let log = |(new, base): &(f64, f64)| if new == base { 0.0 } else { (new / base).ln() };
     let mean = both.iter().map(log).sum::<f64>() / both.len() as f64;
@@ -162,8 +162,8 @@ type OfStep<'a> = (&'a StepFindings, Ratio);
 pub struct GroupRatios<'a> {
     /// Steps with a ratio, in the order of the steps.
     pub counted: Vec<OfStep<'a>>,
-    /// Names of the steps that are not counted. They have no ratio, or none over all blocks because
-    /// one of the two answered nothing in some, or the plan sets their rate.
+    /// Names of the steps that are not counted: the step has no ratio, or the variant or the base
+    /// answered nothing in some block, or the plan sets the rate.
     pub without: Vec<&'a str>,
 }
 
@@ -322,8 +322,8 @@ mod tests {
 
     #[test]
     fn the_interval_contains_the_truth_though_steps_share_their_blocks_and_scatter_unequally() {
-        // Six steps have different true ratios. A block moves all of them together, and also each
-        // by itself, one of them far more than the others.
+        // Six steps have different true ratios. Each block has a random shift that is common to all
+        // steps, and one for each step. The latter grows from step to step.
         const STUDIES: u64 = 4_000;
         let truth = |step: u64| 0.02 * step as f64;
         let of_step = |study: u64, step: u64, blocks: u64| {
@@ -479,8 +479,8 @@ mod tests {
     /// Steps in which the rates or times of `b` are these multiples of those of `a`, block by
     /// block.
     fn steps(all: &[(bool, &[u64])]) -> Vec<StepFindings> {
-        let of = |(is_time, times): &(bool, &[u64])| {
-            let pairs: Vec<(u64, u64)> = times.iter().map(|times| (1_000, 1_000 * times)).collect();
+        let of = |(is_time, multiples): &(bool, &[u64])| {
+            let pairs: Vec<(u64, u64)> = multiples.iter().map(|multiple| (1_000, 1_000 * multiple)).collect();
             let mut step = analyse(&run_of_pairs("r", &pairs)).workloads[0].steps[0].clone();
             step.less_is_better = *is_time;
             step
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_figures_where_all_steps_have_it_and_the_mean_an_interval_where_none_lacks_one() {
+    fn a_block_that_one_step_lacks_has_no_figures_and_the_mean_no_interval() {
         let mut steps = steps(&[(false, &[1, 2, 3]), (false, &[3, 4, 5])]);
         let averages = |steps: &[StepFindings]| -> Vec<f64> {
             ratios(steps).figures_in_blocks().iter().map(|figures| figures.average).collect()

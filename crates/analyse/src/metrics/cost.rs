@@ -1,5 +1,5 @@
-//! Computes CPU, switches, fsyncs, reads and wake-ups per unit of a step's headline, charged to
-//! server, client or the rest of the host.
+//! Computes CPU, switches, fsyncs, reads and wake-ups per unit of a step's headline (a row or a
+//! query, say), charged to server, client or the rest of the host.
 
 use dbdyno_record::{StatementClass, StepEvent, Unit};
 
@@ -98,16 +98,18 @@ pub(crate) struct Cpu {
 /// What the figures are computed from.
 struct Charged<'a> {
     step: &'a WindowSummary<'a>,
+    /// How often the server syncs its binary log; `None` where it does not count all its fsyncs.
     syncs: Option<Binlog>,
     server: Cpu,
     client: Cpu,
     has_server: bool,
-    /// There is a server, and the switches of none of its threads were missed.
+    /// There is a server, and the context switches of all its threads were sampled.
     sees_threads: bool,
 }
 
 /// Computes the figures. Each is `None` where its source was not sampled or nothing was done.
-/// `syncs` is passed on to [`fsyncs::per_commit`].
+/// `syncs` says how often the server syncs its binary log; it is `None` where the server does not
+/// count all its fsyncs.
 pub(crate) fn cost(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
@@ -151,7 +153,7 @@ fn client_hosts_cpu(step: &WindowSummary<'_>) -> Option<Cpu> {
     Some(Cpu { total_us, ..Cpu::default() })
 }
 
-/// CPU time of the client for its work.
+/// CPU time of the client, without the load threads' polls that found nothing.
 fn client(step: &WindowSummary<'_>) -> Cpu {
     let whole = process(step, "client", step.window);
     if cpu::polled(step, step.window).is_none() {
@@ -190,8 +192,8 @@ fn reopened(event: &StepEvent) -> u64 {
     }
 }
 
-/// Bytes written to the device ÷ bytes of column values inserted or set. At most one kind in a step
-/// has bytes: inserts, or a whole transaction.
+/// Bytes written to the device ÷ bytes of column values inserted or set. At most one of the step's
+/// kinds of operation writes column values: the inserts, or the whole transaction.
 fn write_amplification(step: &WindowSummary<'_>) -> Option<f64> {
     let writer = step.kinds.iter().find(|kind| kind.spec.user_bytes_per_operation > 0.0)?;
     let written = step.per_unit_of(writer, step.change("disk", &["written_bytes"])?)?;
@@ -343,18 +345,18 @@ mod tests {
         let client = (cost.client_rescheduling_interrupts, cost.client_function_call_interrupts);
         assert_eq!((server, client), ((Some(1.0), Some(0.1)), (Some(2.0), Some(0.2))));
         assert_eq!(cost.load_voluntary_switches, Some(0.9)); // 450 / 500
-        let mut older = counters();
-        older.extend(series("switches", &SWITCHES[..2], &[(0, vec![0, 0]), (2_500_000, vec![900, 100])]));
+        let mut fewer = counters();
+        fewer.extend(series("switches", &SWITCHES[..2], &[(0, vec![0, 0]), (2_500_000, vec![900, 100])]));
         for source in ["interrupts", "load"] {
-            older.remove(source);
+            fewer.remove(source);
         }
-        let cost = cost_of(Hosting::Process, &older);
+        let cost = cost_of(Hosting::Process, &fewer);
         assert_eq!((cost.server_voluntary_switches, cost.server_run_delay_us), (Some(1.8), None));
         assert_eq!((cost.client_rescheduling_interrupts, cost.load_voluntary_switches), (None, None));
     }
 
     #[test]
-    fn postgres_counts_fsyncs_of_log_and_data_files_in_each_versions_way() {
+    fn fsyncs_of_log_and_data_files_are_found_in_the_views_of_every_postgres_version() {
         let fsyncs = |keys: &[&str], values: Vec<i64>| {
             let mut counters = counters();
             let keys = [keys, &["load_sessions"]].concat();

@@ -186,8 +186,8 @@ pub struct Effect {
     /// Name of the effect: `binlog: on against off`, `binlog on × doublewrite off`.
     pub name: String,
     /// A main effect is the rate at a level ÷ the rate at the base's level, over all combinations
-    /// of the other factors. An interaction is the factor by which one factor's ratio changes when
-    /// the other changes too; 1 means that they do not interact.
+    /// of the other factors. An interaction is the ratio of one factor where the other has changed
+    /// too ÷ its ratio where the other has not; 1 means that they do not interact.
     pub ratio: Ratio,
     /// Blocks in which all of the effect's variants are valid and one answered nothing. They have
     /// no ratio, and the verdict is at best undecided.

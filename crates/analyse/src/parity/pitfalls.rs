@@ -44,20 +44,24 @@ pub(super) struct Pitfall {
     #[serde(default)]
     above: BTreeMap<BoundedBy, f64>,
     configured: Option<bool>,
+    /// The pitfall is met only if it misleads in some variants and not in all.
     #[serde(default)]
     differs: bool,
+    /// Name of a check in [`LINE_CHECKS`]. The pitfall is met if it finds lines in option files.
     lines: Option<String>,
     pub(super) effect: String,
+    /// The remedy: what to write in the option file.
     write: String,
 }
 
-/// The quantity that a setting's value is compared with.
+/// The quantity that a setting's value is compared with, after multiplication by a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum BoundedBy {
     Data,
     Connections,
     Cpus,
+    /// One byte, so that the factor is a limit in bytes.
     Byte,
 }
 
@@ -81,17 +85,17 @@ impl Circumstances {
 impl Pitfall {
     /// The remark for the variants that have met the pitfall; `None` where none has.
     pub(super) fn met(&self, subjects: &[Subject], run: Circumstances) -> Option<Remark> {
-        let (mut variants, mut lines, mut is_free) = (Vec::new(), Vec::new(), false);
+        let (mut variants, mut lines, mut some_avoid_it) = (Vec::new(), Vec::new(), false);
         for subject in subjects.iter().filter(|subject| self.is_about(subject)) {
             let own = self.ineffective_lines(subject);
             match if self.lines.is_some() { Some(!own.is_empty()) } else { self.misleads(subject, run) } {
                 Some(true) => variants.push(subject.name.clone()),
-                Some(false) => is_free = true,
+                Some(false) => some_avoid_it = true,
                 None => {}
             }
             lines.extend(own.into_iter().map(|line| (subject.name.clone(), line)));
         }
-        let is_met = !variants.is_empty() && (is_free || !self.differs);
+        let is_met = !variants.is_empty() && (some_avoid_it || !self.differs);
         is_met.then(|| Remark {
             kind: RemarkKind::Pitfall,
             id: self.id.clone(),

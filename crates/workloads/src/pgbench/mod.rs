@@ -2,8 +2,8 @@
 //! pgbench's expressions, commands and tables.
 //!
 //! A transaction is one pass over a script, which is drawn by weight. The code is written from
-//! pgbench's manual and the formulas in its source. Where it differs, `deviations.toml` says so in
-//! every record.
+//! pgbench's manual and the formulas in its source. Every record lists where it differs, with the
+//! texts of `deviations.toml`.
 
 mod expression;
 mod load;
@@ -61,13 +61,14 @@ pub(crate) struct PgbenchSetup {
 /// The settings of a run outside of a plan that are not among its options.
 pub struct Alone {
     pub listener: Arc<dyn Listener>,
-    /// A failed transaction is not tried again after this time since its first try.
+    /// A failed transaction is not tried again once this much time has passed since its first try.
     pub latency_limit: Option<Duration>,
 }
 
 impl PgbenchSetup {
     fn new(options: &PgbenchOptions, context: Context, alone: Option<Alone>) -> Arc<Self> {
-        // PostgreSQL and SQLite know END as another word for COMMIT.
+        // PostgreSQL and SQLite know END as another word for COMMIT. MySQL and MariaDB do not; only
+        // they take keys from a table's counter.
         let knows_end = context.database_server.capabilities.key_source != KeySource::TableCounter;
         let scripts = options.scripts(if knows_end { "END" } else { "COMMIT" });
         let scale = AtomicU64::new(options.scale.into());
@@ -113,8 +114,9 @@ impl PgbenchSetup {
             return "";
         };
         let commands = &source.commands;
-        let is_shown = |command: &&script::Command| !matches!(command.action, Action::Jump(_));
-        let number = commands[..=command].iter().filter(is_shown).count();
+        // A jump is not written in the script, so it has no number.
+        let is_written = |command: &&script::Command| !matches!(command.action, Action::Jump(_));
+        let number = commands[..=command].iter().filter(is_written).count();
         let text = commands[command].text.trim_start_matches('\\');
         let word: String = text.chars().take_while(char::is_ascii_alphabetic).collect();
         sources::kept(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
@@ -178,7 +180,7 @@ impl Pgbench {
         self.setup.scale()
     }
 
-    /// Takes the scale from the tables, if they exist.
+    /// Takes the scale from the number of rows in `pgbench_branches`, which must exist.
     pub async fn find_scale(&mut self, session: &mut AnySession) -> Result<()> {
         let asking = Error::during("counting pgbench_branches");
         let cells = session.rows("select count(*) from pgbench_branches").await.map_err(asking)?;
@@ -219,6 +221,7 @@ impl Pgbench {
         if capabilities.vacuumed_tables {
             statements.extend(["vacuum pgbench_branches", "vacuum pgbench_tellers"]);
         }
+        // SQLite, to whose tables no foreign keys can be added, has no TRUNCATE either.
         let empties = if capabilities.foreign_keys { "truncate table" } else { "delete from" };
         let emptied = format!("{empties} pgbench_history");
         statements.push(&emptied);
@@ -302,6 +305,7 @@ impl Workload for Pgbench {
                 return Err(Error::Script { script: self.setup.options.files.join(", "), message });
             }
         }
+        // The step that loads has no kind.
         if self.steps[index].kind.is_some() {
             if self.setup.options.use_existing && self.is_balanced() {
                 self.find_scale(session).await?;
