@@ -21,30 +21,32 @@ use crate::{Arrivals, StatementDone};
 /// thread that runs it.
 pub trait ConnectionTask {
     /// Connects and prepares statements. This happens before the barrier, so it is not timed. It is
-    /// called again after a lost connection, and then drops the rest of the lost one.
+    /// called again after the connection was lost, and then first drops what is left of it.
     fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
 
-    /// Makes operation `number` ready: it draws parameters, builds the text and makes look-ups. None of
-    /// this is part of the service time. In an open loop it runs ahead of the scheduled time.
+    /// Makes operation `number` ready: it draws parameters, builds the text and makes look-ups.
+    /// None of this is part of the service time. In an open loop it runs ahead of the scheduled time.
     fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> impl Future<Output = Result<(), Failure>> {
         async { Ok(()) }
     }
 
-    /// Sends operation `number` and waits for its whole answer. A retry calls it again with the same
-    /// number.
+    /// Sends operation `number` and waits for its whole answer. A retry calls it again with the
+    /// same number.
     fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
 
     /// Tells when the operation of the last call of [`ConnectionTask::perform`] was due, sent and
     /// answered. It is called after each such call.
     fn timed(&mut self, _times: OperationTimes) {}
 
-    /// Tells that operations of the task's schedule were given up without being sent. The range has
-    /// as many numbers as operations that were given up. Where several hosts share the schedule,
-    /// only the length and the end of the range are exact.
+    /// Tells that operations of the task's schedule were given up without being sent. The length of
+    /// the range is the number of these operations, and its end is the next operation that is
+    /// taken. Where several hosts share the schedule, the operations' real numbers may not be in
+    /// the range.
     fn skipped(&mut self, _numbers: Range<u64>) {}
 
-    /// Returns the statements that were answered in the last call of [`ConnectionTask::perform`], also
-    /// when that call failed. The slice is empty where the task does not distinguish statements.
+    /// Returns the statements that were answered in the last call of [`ConnectionTask::perform`],
+    /// also when that call failed. The slice is empty where the task does not distinguish
+    /// statements.
     fn statements(&self) -> &[StatementDone] {
         &[]
     }
@@ -61,8 +63,8 @@ pub trait ConnectionTask {
 /// The three moments of one call, in nanoseconds from the barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationTimes {
-    /// The time when the operation was due. In a closed loop, and for an operation that was early, this
-    /// is when it was sent.
+    /// The time when the operation was due, or when it was sent if that was earlier. In a closed
+    /// loop it is always the time when the operation was sent.
     pub scheduled_ns: u64,
     /// The time when the operation was sent first, before any retry.
     pub sent_ns: u64,
@@ -131,8 +133,9 @@ pub enum Limit {
     /// The task ends after this many operations. Tasks of a shared schedule end when all of them
     /// together have done this many.
     Operations(u64),
-    /// The task sends operations until this time after the barrier, and waits for the answers that are
-    /// then on their way. When the common window ends with this task, it ends at exactly this time.
+    /// The task sends operations until this time after the barrier, and waits for the answers that
+    /// are then on their way. If the common window ends because this task ends, the window ends at
+    /// exactly this time.
     Time(Duration),
     /// The task ends after this many operations, but at this time after the barrier at the latest.
     Either(u64, Duration),
@@ -150,14 +153,14 @@ pub(crate) struct Bounds {
 }
 
 impl TaskSpec {
-    /// Returns a task of the first kind of its step. It decides how long the step lasts, and no other
-    /// task holds it back.
+    /// Returns a task of the first kind of its step. It decides how long the step lasts, and no
+    /// other task holds it back.
     pub fn new(client: u32, arrivals: Arrivals, limit: Limit) -> Self {
         Self { client, kind: 0, arrivals, limit, role: Role::Decides, coupling: None }
     }
 
-    /// Returns a connection that is a client of its own and sends this many operations, one after the
-    /// other.
+    /// Returns a connection that is a client of its own and sends this many operations, one after
+    /// the other.
     pub fn in_turn(client: u32, operations: u64) -> Self {
         Self::new(client, Arrivals::Closed, Limit::Operations(operations))
     }
@@ -188,8 +191,8 @@ impl Bounds {
 /// Whether a task decides how long a step lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The end of this task ends those tasks of the same client that have [`Limit::UntilClientEnds`].
-    /// It may also end the common window.
+    /// The end of this task ends those tasks of the same client that have
+    /// [`Limit::UntilClientEnds`]. It may also end the common window.
     Decides,
     Follows,
 }
@@ -205,8 +208,8 @@ pub struct TaskEnd {
     pub rows: u64,
     /// Attempts that the server asked to try again.
     pub retries: u64,
-    /// Numbers of the operations that failed, in order. If there are very many, only the first ones are
-    /// kept.
+    /// Numbers of the operations that failed, in order. If there are very many, only the first ones
+    /// are kept.
     pub failed_numbers: Vec<u64>,
     /// Those failed operations whose outcome is unknown, because the connection was lost while they
     /// were on their way.
@@ -216,7 +219,7 @@ pub struct TaskEnd {
     /// Whether all operations of its limit were sent, or its client's deciding task ended it.
     pub complete: bool,
     /// Whether the task waited for an answer when the step was stopped, and did not get it in the
-    /// time after that.
+    /// grace time that followed.
     pub unanswered: bool,
 }
 
@@ -226,8 +229,8 @@ impl TaskEnd {
         self.done == 0 && self.retries == 0 && self.failed_numbers.is_empty() && self.started == 1
     }
 
-    /// Returns how many operations failed beyond those in [`TaskEnd::failed_numbers`]. Their numbers
-    /// are unknown. The figure holds only for a step that completed.
+    /// Returns how many operations failed beyond those in [`TaskEnd::failed_numbers`]. Their
+    /// numbers are unknown. The figure holds only for a step that completed.
     pub fn unlisted(&self) -> u64 {
         (self.started - self.done).saturating_sub(self.failed_numbers.len() as u64)
     }

@@ -251,8 +251,12 @@ mod tests {
             title: own("lines"),
             lines: lines.into_iter().map(|line| (own("a"), line)).collect(),
         };
-        let changed =
-            |effective| LineProblem::Changed { line: 8, setting: own("x"), configured: own("200M"), effective };
+        let changed = |effective| LineProblem::Changed {
+            line: 8,
+            setting: own("x"),
+            configured: own("200M"),
+            effective,
+        };
         let twice = LineProblem::Twice {
             line: 6,
             setting: own("sync_binlog"),

@@ -458,6 +458,6 @@ pub(crate) fn sha256<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 
 /// Returns the entry for the record about scripts that were read: their hash, and their files with
 /// their texts.
-pub(crate) fn read(hash: &impl Serialize, files: Map<String, Value>) -> Work {
+pub(crate) fn script_entry(hash: &impl Serialize, files: Map<String, Value>) -> Work {
     Work::new("read script", Duration::ZERO, [("sha256", json!(hash)), ("files", Value::Object(files))])
 }

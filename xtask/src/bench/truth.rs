@@ -238,7 +238,7 @@ fn recording(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     }
     let part = "delay 500us, 10000/s, sampling on and off in turn";
     let highest = p999[1].iter().copied().fold(0.0, f64::max);
-    let figure = "response p99.9 with sampling, and the greatest without, µs";
+    let figure = "response p99.9 with sampling (median), and the highest without, µs";
     table.add(part, figure, LIMIT, [median(p999[0].iter().copied()), highest]);
     table.show(part, "response p99.9 without, µs", median(p999[1].iter().copied()));
     Ok(())

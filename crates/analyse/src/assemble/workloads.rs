@@ -374,6 +374,10 @@ mod tests {
             Two ( base b) l.i0: b 1.00, c 2.00
             ");
         let own = &found.workloads[0].steps[0].variants[2];
-        assert_eq!(own.to_base.value(), Some(4.0), "the run's own base is the plan's");
+        assert_eq!(
+            own.to_base.value(),
+            Some(4.0),
+            "the run's own steps are still compared with the plan's base"
+        );
     }
 }

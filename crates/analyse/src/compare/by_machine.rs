@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::statistics::describe::mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
-use crate::statistics::student::p_of_one_mean;
+use crate::statistics::student::p_of_equal_means;
 
 /// The machines of a fleet, each with its blocks.
 pub(crate) type Machines = BTreeMap<String, BTreeSet<u32>>;
@@ -49,7 +49,7 @@ pub(crate) fn by_machine(blocks: &[(u32, f64)], machines: &Machines) -> Option<B
         return None;
     }
     let repeated: Vec<&[f64]> = logs.iter().map(Vec::as_slice).filter(|logs| logs.len() > 1).collect();
-    let p_interaction = p_of_one_mean(&repeated);
+    let p_interaction = p_of_equal_means(&repeated);
     let farthest = farthest(&machines, &logs);
     Some(ByMachine { machines, p_interaction, q_interaction: p_interaction, farthest })
 }
@@ -62,7 +62,7 @@ fn farthest(machines: &[MachineRatio], logs: &[Vec<f64>]) -> Option<FarthestMach
     }
     let against_others = |at: usize| {
         let others = [&logs[..at], &logs[at + 1..]].concat().concat();
-        Some((at, p_of_one_mean(&[&logs[at], &others])?, mean(&others)?))
+        Some((at, p_of_equal_means(&[&logs[at], &others])?, mean(&others)?))
     };
     let all = (0..machines.len()).filter_map(against_others);
     let (at, p, others) = all.min_by(|one, other| one.1.total_cmp(&other.1))?;
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(found(&run_of_pairs("r", &[(100_000, 90_000), (100_000, 80_000)])), None, "no fleet");
         let found = found(&measured_on(&[("one", 90_000), ("two", 80_000), ("three", 85_000)])).unwrap();
         assert_eq!((found.p_interaction, found.q_interaction), (None, None));
-        assert!(found.farthest.is_some(), "three blocks have a farthest");
+        assert!(found.farthest.is_some(), "three machines have a farthest one");
     }
 
     #[test]

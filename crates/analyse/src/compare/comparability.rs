@@ -199,7 +199,7 @@ pub(crate) fn unchecked_steps(run: &Run) -> Option<usize> {
 }
 
 /// A warning with the number of [`unchecked_steps`], for a comparison of runs.
-pub(crate) fn unchecked_note(run: &Run) -> Option<Warning> {
+pub(crate) fn without_checksums_note(run: &Run) -> Option<Warning> {
     let warning = Warning::new(Code::WithoutChecksums).with("steps", unchecked_steps(run)?);
     Some(warning.with("run", run.manifest.run_id.as_str()))
 }
@@ -215,7 +215,7 @@ pub(crate) fn changes_of_variant(run: &Run, name: &str) -> Vec<Warning> {
 }
 
 /// A note that the run was continued with another build of dbdyno than the one that began it.
-pub(crate) fn measured_by_several(run: &Run) -> Option<Warning> {
+pub(crate) fn several_builds_note(run: &Run) -> Option<Warning> {
     let begun = &run.manifest.tool;
     let other = run.tools().find(|tool| *tool != begun)?;
     let [first, other] = [begun, other].map(|tool| format!("{} ({})", tool.version, tool.commit));

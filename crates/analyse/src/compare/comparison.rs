@@ -2,14 +2,14 @@
 //! without pairs.
 
 use crate::compare::comparability::{
-    self, differences, small_differences, start_difference_warnings, unchecked_note,
+    self, differences, small_differences, start_difference_warnings, without_checksums_note,
 };
 use crate::compare::exclusions::left_out;
 use crate::compare::interim_analyses::{Compared, judge_family, looks, looks_note, unpaired_looks_notes};
 use crate::compare::pairs::Margins;
 use crate::compare::rates;
 use crate::compare::ratio::{judge_percentiles, unpaired_p99_ratio};
-use crate::compare::verdicts::{self, Subject, VerdictInput, is_below_clock, unpaired, verdict};
+use crate::compare::verdicts::{self, Subject, VerdictInput, is_below_clock_resolution, unpaired, verdict};
 use crate::error::Error;
 use crate::findings_against;
 use crate::model::steps::valid;
@@ -17,7 +17,7 @@ use crate::model::{
     Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Ratio, Side,
     StepComparison, StepFindings, VariantStep, Verdict, Warning, ZeroRates,
 };
-use crate::parity::{ClassDifference, between};
+use crate::parity::{ClassDifference, class_differences};
 use crate::statistics::describe::{geometric_mean, group};
 use crate::warnings::servers;
 
@@ -40,8 +40,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     // is made of the time and the plan's name.
     let one_run = base.run.manifest == new.run.manifest;
     let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
-    let base_findings = of_variant(base, margins)?;
-    let other = if one_run { None } else { Some(of_variant(new, margins)?) };
+    let base_findings = findings_with_base(base, margins)?;
+    let other = if one_run { None } else { Some(findings_with_base(new, margins)?) };
     let mut notes = Vec::new();
     let mut steps = if one_run {
         if base.variant == new.variant {
@@ -64,22 +64,24 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     if runs.iter().any(|run| run.manifest.tool.build != "release") {
         notes.push(Warning::new(Code::DebugBuildCompared));
     }
-    notes.extend(runs.iter().filter_map(|run| comparability::measured_by_several(run)));
-    notes.extend(runs.iter().filter_map(|run| unchecked_note(run)));
+    // These are for runs that several builds of dbdyno measured, and for steps without checksums.
+    notes.extend(runs.iter().filter_map(|run| comparability::several_builds_note(run)));
+    notes.extend(runs.iter().filter_map(|run| without_checksums_note(run)));
     let changed =
         [base, new].into_iter().flat_map(|side| comparability::changes_of_variant(side.run, side.variant));
     let changed: Vec<Warning> = changed.collect();
-    let differences = between((base.run, base.variant), (new.run, new.variant));
+    let setting_differences = class_differences((base.run, base.variant), (new.run, new.variant));
     let differ =
         |difference: ClassDifference| Warning::new(Code::SettingsDiffer).with("difference", difference);
-    notes.extend(differences.into_iter().map(differ));
+    notes.extend(setting_differences.into_iter().map(differ));
+    // The looks at a run are its interim analyses.
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
     notes.extend(if one_run { Vec::new() } else { unpaired_looks_notes([base.run, new.run]) });
     notes.extend(rates::zero_rate_notes(&steps));
     for (side, findings) in [(base, &base_findings), (new, new_findings)].into_iter().take(runs.len()) {
-        let is_asked = |name: &str| name == side.variant || one_run && name == new.variant;
-        notes.extend(servers::cache_warnings(side.run, &findings.workloads, is_asked));
+        let is_compared = |name: &str| name == side.variant || one_run && name == new.variant;
+        notes.extend(servers::cache_warnings(side.run, &findings.workloads, is_compared));
     }
     notes.extend(missed_note(&steps));
     notes.extend(verdicts::foreign_load_note(&steps));
@@ -100,8 +102,9 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     })
 }
 
-/// A step's ratio, if it counts in the mean over the steps: the plan does not set its rates, none
-/// of its blocks has a rate of zero, and both sides had the same writes.
+/// A step's ratio, or `None` where it does not count in the mean over the steps. It does not where
+/// the plan sets the step's rates, where a block has a rate of zero, and where new did not keep the
+/// rate of background writes that base kept.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
     let is_counted = !step.is_fixed_rate && !step.target_missed && step.to_base.zero_rates.is_empty();
     step.to_base.ratio.as_ref().filter(|_| is_counted).map(|ratio| ratio.value)
@@ -129,7 +132,8 @@ fn left_out_of(side: Side<'_>, findings: &Findings, step: &ComparedStep) -> Vec<
     own.map_or_else(Vec::new, |own| left_out(side, &step.workload, own))
 }
 
-fn of_variant(side: Side<'_>, margins: Margins<'_>) -> Result<Findings, Error> {
+/// Returns the findings for the side's run, with the side's variant as their base.
+fn findings_with_base(side: Side<'_>, margins: Margins<'_>) -> Result<Findings, Error> {
     require_variant(side)?;
     Ok(findings_against(side.run, side.variant, margins))
 }
@@ -208,13 +212,16 @@ fn unpaired_steps<'a>(
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
             to_base: StepComparison {
-                ratio: ratio.filter(|_| !is_below_clock(step, &new.runs, &base.runs)).map(|value| Ratio {
-                    value,
-                    blocks: Vec::new(),
-                    bound: None,
-                    inference: unpaired(&base_rates, &new_rates, step.margin)
-                        .filter(|_| !common.is_fixed_rate),
-                }),
+                // Times that are shorter than the clock resolves have no ratio.
+                ratio: ratio.filter(|_| !is_below_clock_resolution(step, &new.runs, &base.runs)).map(
+                    |value| Ratio {
+                        value,
+                        blocks: Vec::new(),
+                        bound: None,
+                        inference: unpaired(&base_rates, &new_rates, step.margin)
+                            .filter(|_| !common.is_fixed_rate),
+                    },
+                ),
                 p99: unpaired_p99_ratio(&new.runs, &base.runs, &step.headline_kind, step.margin),
                 zero_rates: ZeroRates::unpaired(&new.runs, &base.runs),
                 foreign_load: ForeignLoad::between(&new.runs, &base.runs, margins.of(&step.name)),
@@ -257,7 +264,7 @@ fn common_fields(
 }
 
 /// Adjusts the p-values over the steps of a comparison of two runs, and sets the verdicts that
-/// follow from the tests.
+/// follow from the tests. The empty lists say that such a comparison has no interim analyses.
 fn judge(steps: &mut [&mut ComparedStep]) {
     let percentiles = steps.iter_mut().filter_map(|step| Some((step.to_base.p99.as_mut()?, step.margin)));
     judge_percentiles(&mut percentiles.collect::<Vec<_>>(), &[]);
@@ -296,7 +303,7 @@ fn with_verdict(
     found
 }
 
-/// A note on steps in which new had fewer concurrent writes than base.
+/// A note on steps in which new did not keep the rate of background writes that base kept.
 fn missed_note(steps: &[ComparedStep]) -> Option<Warning> {
     let missed = steps.iter().filter(|step| step.target_missed);
     let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();

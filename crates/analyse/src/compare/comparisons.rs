@@ -15,7 +15,7 @@ use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::pairs::{Family, Margins, Pair, RequestedPairs};
 use crate::compare::rates;
 use crate::compare::ratio::{block_bounds, judge_percentiles, p99_ratio, ratio_of_runs, relative_metrics};
-use crate::compare::verdicts::{Subject, VerdictInput, is_below_clock, paired, verdict};
+use crate::compare::verdicts::{Subject, VerdictInput, is_below_clock_resolution, paired, verdict};
 use crate::measure::hosts::hosting_of;
 use crate::model::{
     ForeignLoad, Inference, PercentileRatio, Ratio, StepComparison, StepFindings, StepRun, Verdict, ZeroRates,
@@ -154,7 +154,8 @@ fn against(
         let ratios: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
         paired(&ratios, step.margin, sources.rules.seed).filter(|_| !step.is_warm_up)
     };
-    let mut ratio = ratio_of_runs(runs, base_runs).filter(|_| !is_below_clock(step, runs, base_runs));
+    let mut ratio =
+        ratio_of_runs(runs, base_runs).filter(|_| !is_below_clock_resolution(step, runs, base_runs));
     let mut by_machine_found = None;
     // Where the plan sets the rate, no variant and no machine changes it. A bound has no mean.
     let is_tested = |ratio: &&mut Ratio| ratio.bound.is_none() && !step.is_fixed_rate(pair.base);
@@ -306,7 +307,7 @@ impl PendingComparison<'_> {
             by_ratio: self.against.verdict,
             // The control is the base under its second name. A control that misses the target says
             // nothing about a variant.
-            misses_target: family != Family::Control && step.misses_target_of(base, variant),
+            misses_target: family != Family::Control && step.only_variant_misses_target(base, variant),
             by_schedule: of_variant
                 .filter(|_| has_fixed_rates)
                 .map(|variant| rates::fixed_rate_verdict(step.reached_rate(variant))),

@@ -23,16 +23,17 @@ use crate::statistics::student::Estimate;
 /// Largest rounding error of a published ratio. Published ratios have two decimals.
 const ROUNDED: f64 = 0.005;
 
-/// The published report that a plan names, and the plan's name for each variant's published name.
+/// The published report that a plan names.
 pub(crate) struct Published<'a> {
     figures: &'a PublishedFigures,
+    /// The plan's names of the variants, by their published names.
     names: BTreeMap<String, String>,
 }
 
 /// A step in a run, with its workload's name.
 type StepOfWorkload<'a> = (&'a str, &'a StepFindings);
 
-/// The figures of the run that published figures are compared with.
+/// The run's own figures, with which the published ones are compared.
 struct RunFigures<'a> {
     names: &'a BTreeMap<String, String>,
     workloads: &'a [WorkloadFindings],
@@ -47,7 +48,7 @@ struct Measured {
     blocks: usize,
 }
 
-/// What a step shows about a finding.
+/// What a single step shows about a finding. [`Seen`] is the result over all of its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Seen,
@@ -110,7 +111,7 @@ impl RunFigures<'_> {
             let place = self.steps(figures.setup.as_deref()).find(|(_, step)| is_named(step, name));
             let measured = place.and_then(|place| self.ratio(place, pair, figures.quantity));
             let subject = (name.clone(), figures.quantity);
-            let row = row(figures.setup.as_ref(), pair, subject, (*published, measured));
+            let row = published_row(figures.setup.as_ref(), pair, subject, (*published, measured));
             PublishedRow { workload: place.map(|(workload, _)| workload.to_owned()), ..row }
         };
         figures.values.iter().map(row).collect()
@@ -122,12 +123,13 @@ impl RunFigures<'_> {
         let GroupFigures { average, median, min, max, stddev, .. } = figures;
         for group in average.keys() {
             let (workload, ratios) = self.group(figures, group).unzip();
+            // These are in the order of `Figures::PUBLISHED`.
             let of_values = [average, median, min, max, stddev].map(|values| values.get(group));
             for (published, statistic) in of_values.into_iter().zip(Figures::PUBLISHED) {
                 let Some(published) = published else { continue };
                 let measured = ratios.as_ref().and_then(|ratios| of_group(ratios, statistic));
                 let subject = (format!("{group}: {}", statistic.0), Quantity::Rate);
-                let row = row(figures.setup.as_ref(), pair, subject, (*published, measured));
+                let row = published_row(figures.setup.as_ref(), pair, subject, (*published, measured));
                 rows.push(PublishedRow { workload: workload.flatten().map(str::to_owned), ..row });
             }
         }
@@ -169,7 +171,8 @@ impl RunFigures<'_> {
         }
     }
 
-    /// Returns the measured ratio of a cost. Costs have ratios and no verdict.
+    /// Returns the measured ratio of a cost, such as CPU time per operation. Costs have ratios and
+    /// no verdict.
     fn cost(
         &self,
         step: &StepFindings,
@@ -187,9 +190,9 @@ impl RunFigures<'_> {
         Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })
     }
 
-    /// Returns the workload of the group's first step, and the ratios that the report's table of
-    /// groups counts for the group's steps, as ratios of rates. In a sweep only the first number of
-    /// connections counts, as in [`is_named`].
+    /// Returns the workload of the group's first step, and the group's ratios as ratios of rates.
+    /// The steps are those of the report's table of groups, but from a sweep only the step with the
+    /// first number of connections, because published figures are for that one.
     fn group<'s>(
         &'s self,
         figures: &'s GroupFigures,
@@ -210,10 +213,10 @@ impl RunFigures<'_> {
     }
 
     fn look_for(&self, finding: &PublishedFinding) -> FindingSeen {
-        let is_named = |pattern: &String, step: &StepFindings| {
+        let fits_step = |pattern: &String, step: &StepFindings| {
             fits(pattern, &step.name) || fits(pattern, &test_of(step))
         };
-        let is_about = |step: &StepFindings| finding.steps.iter().any(|pattern| is_named(pattern, step));
+        let is_about = |step: &StepFindings| finding.steps.iter().any(|pattern| fits_step(pattern, step));
         let all: Vec<Shown> = self
             .steps(finding.setup.as_deref())
             .filter(|(_, step)| is_about(step))
@@ -238,9 +241,9 @@ impl RunFigures<'_> {
         }
     }
 
-    /// Returns what a step shows, by the comparison's verdict. A finding with its own threshold,
-    /// and one on costs, which have no verdict, are compared with the interval. The result is
-    /// `None` where one of the two variants did not run.
+    /// Returns what a step shows about a finding, or `None` where one of the two variants did not
+    /// run. The comparison's verdict decides. Where the finding has its own threshold, or is about
+    /// a cost, which has no verdict, the ratio's interval decides.
     fn shown(&self, place: StepOfWorkload<'_>, finding: &PublishedFinding) -> Option<Shown> {
         let (_, step) = place;
         let pair = (finding.base.as_str(), finding.variant.as_str());
@@ -255,6 +258,7 @@ impl RunFigures<'_> {
             Quantity::P99 => Some(against.p99.as_ref().and_then(|p99| p99.verdict)),
             Quantity::Cpu | Quantity::ReadKb => None,
         };
+        // `blocks` counts the blocks in which both variants are valid.
         if against.zero_rates.blocks == 0 {
             return Some(Shown::Invalid);
         }
@@ -273,18 +277,18 @@ impl RunFigures<'_> {
     }
 }
 
-/// Returns a statistic over a group's steps. Average and median have an interval over the blocks'
-/// own figures.
+/// Returns a statistic over a group's steps, which `figure` picks from the group's summary. Average
+/// and median have an interval, which comes from one such figure per block.
 fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, GroupFigure)) -> Option<Measured> {
     let values: Vec<f64> = ratios.figures_in_blocks().iter().filter_map(figure).collect();
-    // A block's lowest and highest ratio may be from other steps than another block's, and a spread
-    // has no side.
+    // The others have no interval. The lowest ratios of two blocks may come from different steps,
+    // as may the highest, and a standard deviation does not say which variant is faster.
     let estimate = Estimate::of_mean(&values).filter(|_| matches!(statistic, "average" | "median"));
     let interval = estimate.map(|estimate| estimate.interval(CONFIDENCE));
     Some(Measured { value: figure(&ratios.figures()?)?, interval, blocks: values.len() })
 }
 
-fn row(
+fn published_row(
     setup: Option<&String>,
     (base, variant): (&str, &str),
     (subject, quantity): (String, Quantity),
@@ -329,13 +333,13 @@ fn by_verdict(is: Relation, verdict: Option<Verdict>, more_is_faster: bool) -> S
     }
 }
 
-/// Returns the step's name, for a step in a sweep without the number of connections.
+/// Returns the step's name. For a step in a sweep, the name is without its number of connections.
 fn test_of(step: &StepFindings) -> String {
     step.test_of_sweep().unwrap_or_else(|| step.name.clone())
 }
 
-/// Returns whether a published figure with this name is about the step. A sweep's published figures
-/// are for its first number of connections.
+/// Returns whether a published figure with this name may be about the step. The name of a sweep
+/// fits all of its steps. The figure is about the first of them.
 fn is_named(step: &StepFindings, name: &str) -> bool {
     step.name == name || test_of(step) == name
 }
@@ -374,9 +378,10 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, load_step, plan, run};
 
-    /// Makes a sweep of one test over three numbers of connections. `b` does as many operations as
-    /// given while `a` does two. A scan always has one connection, and the same rate in both.
-    fn sweep(times: [u64; 3]) -> dbdyno_record::Run {
+    /// Makes a run with a sweep over 1, 2 and 4 connections and with a scan. In the sweep,
+    /// `thousands` has `b`'s rates in thousands of rows per second, and `a` always has 2,000 rows
+    /// per second. The scan has one connection, and the same rate in both.
+    fn sweep(thousands: [u64; 3]) -> dbdyno_record::Run {
         let step = |name: String, connections: u32, rate| {
             let mut step = load_step(rate);
             (step.name, step.spec.name) = (name.clone(), name);
@@ -384,26 +389,30 @@ mod tests {
             step.spec.groups.insert("2024".to_owned(), "writes".to_owned());
             step
         };
-        let of = |times: [u64; 3]| {
-            let steps = [1, 2, 4].into_iter().zip(times);
-            let steps = steps.map(|(number, times)| step(format!("ro.c{number}"), number, 1_000 * times));
+        let of = |thousands: [u64; 3]| {
+            let steps = [1, 2, 4].into_iter().zip(thousands);
+            let steps = steps.map(|(number, rate)| step(format!("ro.c{number}"), number, 1_000 * rate));
             steps.chain([step("scan".to_owned(), 1, 1_000)]).collect::<Vec<_>>()
         };
-        let cells = (1..=3).flat_map(|block| [cell(block, "a", of([2; 3])), cell(block, "b", of(times))]);
+        let cells = (1..=3).flat_map(|block| [cell(block, "a", of([2; 3])), cell(block, "b", of(thousands))]);
         run(&["a", "b"], 3, cells.collect())
     }
 
     #[test]
-    fn a_published_group_is_compared_at_the_first_number_of_connections_and_with_steps_outside_a_sweep() {
+    fn a_published_group_counts_the_first_step_of_a_sweep_and_all_steps_outside_sweeps() {
         let mut run = sweep([4, 8, 16]);
         run.manifest.plan = plan(PLAN);
         let rows = analyse(&run).published.expect("it names some").rows;
         let average = rows.iter().find(|row| row.subject == "writes: average").expect("the plan has it");
-        assert_eq!(average.measured, Some(1.5), "2 of the first number of connections, 1 of the scan");
+        assert_eq!(
+            average.measured,
+            Some(1.5),
+            "ratio 2 at the first number of connections, ratio 1 for the scan"
+        );
     }
 
     #[test]
-    fn a_finding_is_seen_where_most_of_its_steps_show_it_and_may_name_connections() {
+    fn a_finding_is_seen_where_most_of_its_steps_show_it_and_may_name_one_step_of_a_sweep() {
         let seen = |steps: &str, times: [u64; 3]| {
             let mut run = sweep(times);
             let finding = format!("says = 's'\nbase = 'a'\nvariant = 'b'\nsteps = ['{steps}']\nis = 'above'");

@@ -102,7 +102,7 @@ impl StepFindings {
     }
 
     /// Whether the variant of this name did not keep a schedule that `base` kept.
-    pub fn misses_schedule_of(&self, base: &str, variant: &str) -> bool {
+    pub fn only_variant_misses_schedule(&self, base: &str, variant: &str) -> bool {
         self.is_fixed_rate(base)
             && self.reached_rate_of(variant).is_some_and(|reached_rate| !reached_rate.is_kept())
     }
@@ -182,7 +182,7 @@ impl StepFindings {
 
     /// Whether the variant of this name did not keep a background rate that `base` kept. Its ratio
     /// to the base is then one of rates with unequal writes.
-    pub fn misses_target_of(&self, base: &str, variant: &str) -> bool {
+    pub fn only_variant_misses_target(&self, base: &str, variant: &str) -> bool {
         let base_keeps = |base: &VariantStep| base.background_rate.is_some() && !self.misses(base);
         self.variant(base).is_some_and(base_keeps)
             && self.variant(variant).is_some_and(|variant| self.misses(variant))
@@ -331,7 +331,10 @@ mod tests {
         assert_eq!(verdict(150, 600, 150), Some(Verdict::Faster));
         assert_eq!(verdict(150, 600, 200), Some(Verdict::Faster));
         let step = &findings(150, 600, 150).workloads[0].steps[1];
-        assert!(!step.misses_target_of("base", "new") && !step.misses_target_of("base", "no such"));
+        assert!(
+            !step.only_variant_misses_target("base", "new")
+                && !step.only_variant_misses_target("base", "no such")
+        );
         assert_eq!(target_warnings(step).len(), 2);
     }
 
@@ -373,9 +376,9 @@ mod tests {
     fn a_step_without_a_target_cannot_miss_it() {
         let mut findings = findings(200, 600, 150);
         let step = &mut findings.workloads[0].steps[1];
-        assert!(step.misses_target_of("base", "new"));
+        assert!(step.only_variant_misses_target("base", "new"));
         step.target = None;
-        assert!(!step.misses_target_of("base", "new"));
+        assert!(!step.only_variant_misses_target("base", "new"));
     }
 
     #[test]

@@ -405,7 +405,7 @@ mod tests {
             .count();
         let share = differ as f64 / trials as f64;
         assert!(share <= 0.05 + chance(0.05, trials), "{differ} of {trials}");
-        assert!(differ > 0, "the test would see none");
+        assert!(differ > 0, "no study found a difference, so this test would notice nothing");
     }
 
     fn relative_metrics_run(block: u32, cpupq: Option<f64>, rps: f64) -> StepRun {

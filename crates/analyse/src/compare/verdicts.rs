@@ -111,14 +111,18 @@ pub(crate) fn judged(
 }
 
 /// Whether a valid run of either took less time than the clock resolves.
-pub(crate) fn is_below_clock(step: &StepFindings, runs: &[StepRun], base_runs: &[StepRun]) -> bool {
+pub(crate) fn is_below_clock_resolution(
+    step: &StepFindings,
+    runs: &[StepRun],
+    base_runs: &[StepRun],
+) -> bool {
     let mut all = valid(runs).chain(valid(base_runs));
     step.less_is_better && all.any(|run| !run.executions.is_empty() && run.rate < MIN_SECONDS)
 }
 
 fn below_clock(subject: &Subject<'_>, _: Option<Verdict>) -> Option<Undecided> {
     let has_both = valid(subject.runs).next().is_some() && valid(subject.base_runs).next().is_some();
-    (has_both && is_below_clock(subject.step, subject.runs, subject.base_runs))
+    (has_both && is_below_clock_resolution(subject.step, subject.runs, subject.base_runs))
         .then_some(Undecided::BelowClock)
 }
 

@@ -10,9 +10,11 @@ use crate::model::{
 use crate::window::WindowSummary;
 use crate::window::counters::{Counters, at_end, highest};
 
-/// Growth up to which a level in bytes is not reported. An idle server's levels grow too.
+/// A level in bytes, such as that of dirty pages, is not reported if it grew by this or less. An
+/// idle server's levels grow too.
 const MIN_BYTES: i64 = 1 << 20;
-/// Growth up to which a level that is a count is not reported.
+/// A level that is a count, such as the history list length, is not reported if it grew by this or
+/// less.
 const MIN_COUNT: i64 = 1_000;
 /// Smallest reported growth of a level in bytes, as a share of what was written. A smaller growth
 /// hardly slows later steps.
@@ -26,7 +28,8 @@ pub fn is_in_bytes(level: &str) -> bool {
 }
 
 impl DeferredLevel {
-    /// How much the step added. It is negative when the step did more deferred work than it made.
+    /// How much the step added. It is negative when the server did more deferred work in the step
+    /// than the step added.
     pub fn more(&self) -> i64 {
         self.after - self.before
     }
@@ -119,10 +122,10 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<Warning> {
     if all.is_empty() {
         return None;
     }
-    let more = all.len().saturating_sub(MAX_NAMED_STEPS);
+    let unnamed_steps = all.len().saturating_sub(MAX_NAMED_STEPS);
     let named: Vec<WorkLeft> = all.into_iter().take(MAX_NAMED_STEPS).map(|(_, left)| left).collect();
     let warning = Warning::new(Code::DeferredWork).at(variant).with("levels", named);
-    Some(warning.with_some("more", Some(more).filter(|more| *more > 0)))
+    Some(warning.with_some("more", Some(unnamed_steps).filter(|steps| *steps > 0)))
 }
 
 fn work_left(deferred_work: &DeferredWork, level: &DeferredLevel, (from, to): (&str, &str)) -> WorkLeft {

@@ -13,6 +13,8 @@ const US_PER_SECOND: f64 = 1e6;
 /// whole milliseconds, and the kernel counts none for some stacked devices.
 const UNTIMED_FROM: f64 = 1000.0;
 
+// An entry has the field, iostat's name, the unit, the number of decimals, which direction is
+// better, the value and its meaning.
 group! {
     /// Averages over the common window, for all programs that used the device. A figure is `None`
     /// where the kernel does not count it, and where there was no request to average over.
@@ -81,7 +83,8 @@ fn timed(us: CounterChange, requests: CounterChange) -> Option<CounterChange> {
 
 /// Time that all requests took, added up. Divided by elapsed time, it is the mean number of
 /// requests under way (Little's law). iostat reads the same sum from one figure of the kernel.
-/// Discards and flushes are in the sum where the device's own line counts them.
+/// The sum includes discards and flushes where the kernel counts them for the device itself. For a
+/// partition, the kernel counts flushes only for the whole disk.
 fn time_of_requests(step: &WindowSummary<'_>) -> Option<CounterChange> {
     let series = step.counters.get(SOURCE)?;
     let about = &series.header.about;

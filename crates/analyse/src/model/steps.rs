@@ -128,7 +128,8 @@ pub struct VariantStep {
     /// Median background rate over valid blocks, for steps with a target.
     #[serde(skip)]
     pub background_rate: Option<f64>,
-    /// Median over the valid blocks of the rate that is judged against the target.
+    /// Median over the valid blocks of the rate that is judged against the target: that of the client
+    /// whose background writer wrote least, times the number of clients.
     #[serde(skip)]
     pub judged_background_rate: Option<f64>,
     /// Valid blocks in which the target was missed, even where the median meets it.

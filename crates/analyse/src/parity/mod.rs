@@ -2,11 +2,12 @@
 //! configuration, and where they still differ.
 //!
 //! `settings` takes a variant's settings from the record, or predicts them from its option file and
-//! what its build reported. Settings become semantic classes (`classes`), and classes and pitfalls
-//! become remarks (`compared`, `pitfalls`). Each product's folder in `dbdyno-products` says how its
-//! option file is read and what its settings mean. The same code judges a run that was recorded and
-//! predicts one that was not. docs/reference/parity.md is generated from the data files
-//! `classes.toml` and `pitfalls.toml`.
+//! what its build reported. Settings that mean the same in different products belong to one class
+//! (`classes`), such as the buffer pool. Remarks come from classes that differ (`compared`) and
+//! from pitfalls (`pitfalls`). Each product's folder in `dbdyno-products` says how its option file
+//! is read and what its settings mean. The same code judges a run that was recorded and predicts
+//! one that was not. docs/reference/parity.md is generated from the data files `classes.toml` and
+//! `pitfalls.toml`.
 
 mod classes;
 mod compared;
@@ -65,9 +66,10 @@ pub(crate) fn plan_nodes(form: &str, rows: &[Vec<Option<String>>]) -> Vec<String
     (FamilyFacts::named(form).plan_nodes)(rows)
 }
 
-/// Returns the size in bytes of the page cache that holds a variant's tables, and whether it was
-/// configured. It is `None` where the size is not known.
+/// Returns the size in bytes of a variant's buffer pool, or of what its product has in place of
+/// one, and whether the size was configured. It is `None` where the size is not known.
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
+    // Unlike `of`, `of_known_settings` also gives a value where only some settings are known.
     let found = classes().iter().find(|class| class.id == "buffer-pool")?.of_known_settings(subject)?;
     match found.value {
         Value::Size(bytes) => Some((bytes, found.is_configured)),
@@ -84,7 +86,7 @@ pub(crate) fn keeps_answers(run: &Run, name: &str) -> bool {
 
 /// Returns the classes that decide results and that are set differently for two variants. The
 /// variants may be from one run or from two.
-pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDifference> {
+pub(crate) fn class_differences(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDifference> {
     let [base_subject, new_subject] = [base, new].map(|(run, name)| subject_of(run, name));
     let (Some(base_subject), Some(new_subject)) = (base_subject, new_subject) else {
         return Vec::new();

@@ -134,7 +134,7 @@ pub fn p_of_equivalence(estimate: Estimate, bounds: Interval) -> f64 {
 /// Probability of means at least this far apart if all values came from one normal distribution.
 /// With two groups it is Student's t test with the pooled variance, so one of them may have a
 /// single value. `None` for fewer than two groups, for an empty one, and where each has one value.
-pub fn p_of_one_mean(groups: &[&[f64]]) -> Option<f64> {
+pub fn p_of_equal_means(groups: &[&[f64]]) -> Option<f64> {
     let all = groups.concat();
     let between_degrees = groups.len().checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
     let within_degrees = all.len().checked_sub(groups.len()).filter(|degrees| *degrees > 0)? as f64;
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_probability_is_that_of_an_independent_implementation() {
-        close(p_of_one_mean(&MUSSELS).unwrap(), 0.000_281_224_231_453_454_4, 1e-12);
+        close(p_of_equal_means(&MUSSELS).unwrap(), 0.000_281_224_231_453_454_4, 1e-12);
     }
 
     #[test]
@@ -271,20 +271,20 @@ mod tests {
         // For groups of the same size and variance, Welch's test gives the same result.
         let (base, new) = ([1.0, 2.0, 4.0], [3.0, 4.0, 6.0]);
         let expected = Estimate::of_difference(&base, &new).unwrap().p_of_difference();
-        close(p_of_one_mean(&[&base, &new]).unwrap(), expected, 1e-12);
+        close(p_of_equal_means(&[&base, &new]).unwrap(), expected, 1e-12);
         // A single value is tested against three: t = (4 − 2) ÷ (1 × √(1 + 1 ÷ 3)) with 2 degrees
         // of freedom.
         let single = Estimate { value: 2.0, standard_error: (4.0_f64 / 3.0).sqrt(), degrees: 2.0 };
-        close(p_of_one_mean(&[&[4.0], &[1.0, 2.0, 3.0]]).unwrap(), single.p_of_difference(), 1e-12);
+        close(p_of_equal_means(&[&[4.0], &[1.0, 2.0, 3.0]]).unwrap(), single.p_of_difference(), 1e-12);
     }
 
     #[test]
     fn groups_without_spread_are_certain_and_single_values_say_nothing() {
-        assert_eq!(p_of_one_mean(&[&[1.0, 1.0], &[2.0, 2.0]]), Some(0.0));
-        assert_eq!(p_of_one_mean(&[&[1.0, 1.0], &[1.0, 1.0]]), Some(1.0));
-        assert_eq!(p_of_one_mean(&[&[1.0], &[2.0]]), None);
-        assert_eq!(p_of_one_mean(&[&[1.0, 2.0]]), None);
-        assert_eq!(p_of_one_mean(&[&[1.0, 2.0], &[]]), None);
-        assert_eq!(p_of_one_mean(&[]), None);
+        assert_eq!(p_of_equal_means(&[&[1.0, 1.0], &[2.0, 2.0]]), Some(0.0));
+        assert_eq!(p_of_equal_means(&[&[1.0, 1.0], &[1.0, 1.0]]), Some(1.0));
+        assert_eq!(p_of_equal_means(&[&[1.0], &[2.0]]), None);
+        assert_eq!(p_of_equal_means(&[&[1.0, 2.0]]), None);
+        assert_eq!(p_of_equal_means(&[&[1.0, 2.0], &[]]), None);
+        assert_eq!(p_of_equal_means(&[]), None);
     }
 }

@@ -175,22 +175,22 @@ fn includes(cold: &Value, step: &str) -> bool {
 /// cache. Warm pages save reads, but not the work on the rows.
 const TIMES_FASTER: f64 = 100.0;
 
-/// Warnings about caches that answer queries, for the variants for which `is_asked` holds.
+/// Warnings about caches that answer queries, for the variants for which `is_compared` holds.
 pub(crate) fn cache_warnings(
     run: &Run,
     workloads: &[WorkloadFindings],
-    is_asked: impl Fn(&str) -> bool,
+    is_compared: impl Fn(&str) -> bool,
 ) -> Vec<Warning> {
     let names = run.manifest.variants.iter().map(|variant| variant.name.as_str());
-    let cached: Vec<&str> = names.filter(|name| is_asked(name) && keeps_answers(run, name)).collect();
+    let cached: Vec<&str> = names.filter(|name| is_compared(name) && keeps_answers(run, name)).collect();
     let cached = (!cached.is_empty()).then(|| Warning::new(Code::QueryCache).at_all(cached));
-    cached.into_iter().chain(repeated_queries(workloads, is_asked)).collect()
+    cached.into_iter().chain(repeated_queries(workloads, is_compared)).collect()
 }
 
 /// One warning for all runs with a query whose repetitions a cache answered. It names the clearest
 /// case.
-fn repeated_queries(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> bool) -> Option<Warning> {
-    let runs = valid_runs(workloads).filter(|found| is_asked(&found.variant.variant));
+fn repeated_queries(workloads: &[WorkloadFindings], is_compared: impl Fn(&str) -> bool) -> Option<Warning> {
+    let runs = valid_runs(workloads).filter(|found| is_compared(&found.variant.variant));
     let all: Vec<(f64, String)> =
         runs.filter_map(|found| Some((times_faster(&found.run.executions)?, found.place()))).collect();
     let (times, place) = all.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;

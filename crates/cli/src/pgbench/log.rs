@@ -78,11 +78,12 @@ impl ScriptTally {
         item(&mut self.scripts, skipped.script).skipped += skipped.count;
     }
 
-    /// Counts a failure. An error that ends the run counts nowhere, as in pgbench.
+    /// Counts a failed try: as a retry if the transaction is tried again, and otherwise as a
+    /// failure. An error that ends the run counts as neither, as in pgbench.
     pub(super) fn failed(&mut self, attempt: &Attempt<'_>) {
         let (failures, retries) = item(item(&mut self.commands, attempt.script), attempt.command);
-        *retries += u64::from(attempt.is_repeated);
-        *failures += u64::from(!attempt.is_repeated && !attempt.is_fatal);
+        *retries += u64::from(attempt.will_be_retried);
+        *failures += u64::from(!attempt.will_be_retried && !attempt.is_fatal);
     }
 
     pub(super) fn script(&self, script: usize) -> FailureCounts {
@@ -95,6 +96,8 @@ impl ScriptTally {
     }
 }
 
+/// Listens to a run's transactions. It counts failures and retries, writes the log files, and
+/// prints the messages of `--verbose-errors`.
 pub(super) struct Watch {
     tally: Mutex<ScriptTally>,
     logs: Option<Logs>,
@@ -135,7 +138,7 @@ impl Watch {
     /// Returns the two messages of `--verbose-errors`.
     fn verbose_messages(&self, attempt: &Attempt<'_>) -> [String; 2] {
         let Attempt { client, script, command, tries, message, .. } = attempt;
-        let what = if attempt.is_repeated {
+        let what = if attempt.will_be_retried {
             "repeats the transaction after the error"
         } else {
             "ends the failed transaction"
@@ -211,6 +214,7 @@ struct Format {
 /// in pgbench.
 pub(super) struct Logs {
     files: Vec<Mutex<LogFile>>,
+    /// Each client's index in `files`.
     of_client: Vec<usize>,
     format: Format,
 }
@@ -303,7 +307,7 @@ impl Logs {
     pub(super) fn finish(&self, now: SystemTime) -> Result<(), Error> {
         for file in &self.files {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.pass(&self.format, since_1970(now));
+            file.print_ended_intervals(&self.format, since_1970(now));
             match file.failure.take() {
                 Some(failure) => return Err(failure),
                 None => file.out.flush()?,
@@ -318,7 +322,7 @@ fn since_1970(at: SystemTime) -> Duration {
 }
 
 /// Returns the thread of each client. Where the clients do not divide evenly, the first threads
-/// have one fewer.
+/// have one more.
 fn threads(clients: u32, jobs: u32) -> Vec<usize> {
     let mut of_client = Vec::new();
     for job in 0..jobs {
@@ -338,7 +342,7 @@ impl LogFile {
             let line = line(transaction, format, now);
             return self.print(&line);
         }
-        self.pass(format, now);
+        self.print_ended_intervals(format, now);
         if let Some((_, interval)) = &mut self.interval {
             interval.add(transaction);
         }
@@ -355,14 +359,14 @@ impl LogFile {
             }
             return;
         }
-        self.pass(format, now);
+        self.print_ended_intervals(format, now);
         if let Some((_, interval)) = &mut self.interval {
             interval.skipped += count;
         }
     }
 
     /// Prints intervals that are over, including empty ones.
-    fn pass(&mut self, format: &Format, now: Duration) {
+    fn print_ended_intervals(&mut self, format: &Format, now: Duration) {
         let Some(length) = format.aggregate_s.map(Duration::from_secs) else { return };
         while let Some((from, interval)) = self.interval
             && from + length <= now
@@ -387,8 +391,8 @@ fn is_sampled(client: u32, number: u64, format: &Format) -> bool {
     f64::from(draw[0]) <= share * f64::from(u32::MAX)
 }
 
-/// Returns the time from when a transaction was due to its end, and the time until it was sent, in
-/// microseconds.
+/// Returns a transaction's latency and its lag in microseconds. Both count from the time at which
+/// it was due: the latency until it ended, and the lag until it was sent.
 fn latency_and_lag(transaction: &Transaction) -> (u64, u64) {
     let times = transaction.times;
     let since_scheduled = |at_ns: u64| (at_ns.saturating_sub(times.scheduled_ns) + 500) / 1_000;
@@ -475,13 +479,13 @@ mod log_tests;
 mod tests {
     use super::*;
 
-    fn attempt(is_repeated: bool) -> Attempt<'static> {
+    fn attempt(will_be_retried: bool) -> Attempt<'static> {
         Attempt {
             client: 3,
             script: 1,
             command: 2,
             tries: 1,
-            is_repeated,
+            will_be_retried,
             is_fatal: false,
             took: Duration::from_millis(5),
             message: "could not serialize",

@@ -110,6 +110,7 @@ pub enum Tone {
     Missed,
     /// The ratio shows a faster variant, by its verdict or by more than 5 %.
     Above,
+    /// The ratio shows a slower variant, by its verdict or by more than 5 %.
     Below,
 }
 
@@ -251,7 +252,7 @@ impl Column {
         Self { is_words: true, ..Self::new(name, "", "") }
     }
 
-    /// Makes a column that may be left out on a narrow terminal.
+    /// Makes a column that may be left out on a narrow terminal. [`Column::rank`] has the order.
     pub fn ranked(name: &str, unit: &str, rank: u8) -> Self {
         Self { rank, ..Self::new(name, unit, "") }
     }

@@ -234,10 +234,10 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
                 step.less_is_better,
                 scope.run,
             );
-            if step.misses_target_of(base, &variant.variant) {
+            if step.only_variant_misses_target(base, &variant.variant) {
                 cell.note = joined([Some(cell.note), missed_text(step, variant)]);
             }
-            if step.misses_schedule_of(base, &variant.variant) {
+            if step.only_variant_misses_schedule(base, &variant.variant) {
                 cell.note = step.reached_rate(variant).map_or_else(String::new, reached_rate_text);
             } else if variant.to_base.verdict == Some(Verdict::OnSchedule) {
                 cell.note = "the plan sets the rate".to_owned();

@@ -436,7 +436,7 @@ impl<'a> Against<'a> {
         parts.extend(counted("undecided", self.with(Verdict::Undecided).count()));
         let missed: Vec<String> = self
             .with(Verdict::Missed)
-            .filter(|(step, _)| !step.misses_schedule_of(base, self.name))
+            .filter(|(step, _)| !step.only_variant_misses_schedule(base, self.name))
             .map(ratio_of)
             .collect();
         if !missed.is_empty() {
@@ -491,7 +491,8 @@ impl<'a> Against<'a> {
             true => ("", "more than 5 % faster", "more than 5 % slower"),
             false => ("rate ", "more than 5 % higher", "more than 5 % lower"),
         };
-        let is_missed = |step: &StepFindings| step.misses_target_of(&self.scope.run.base, self.name);
+        let is_missed =
+            |step: &StepFindings| step.only_variant_misses_target(&self.scope.run.base, self.name);
         let fewer_writes = match above.iter().filter(|(_, step)| is_missed(step)).count() {
             0 => String::new(),
             all if all == above.len() => ", with fewer background writes than planned".to_owned(),
@@ -542,7 +543,7 @@ impl<'a> Against<'a> {
         let base = &self.scope.run.base;
         let missed: Vec<String> = self
             .with(Verdict::Missed)
-            .filter(|(step, _)| step.misses_schedule_of(base, self.name))
+            .filter(|(step, _)| step.only_variant_misses_schedule(base, self.name))
             .filter_map(|(step, variant)| {
                 Some(format!("{}: {}", step.name, reached_rate_text(step.reached_rate(variant)?)))
             })
@@ -580,7 +581,7 @@ impl<'a> Against<'a> {
         let base = &self.scope.run.base;
         let steps: Vec<&str> = self
             .steps()
-            .filter(|(step, _)| step.misses_target_of(base, self.name))
+            .filter(|(step, _)| step.only_variant_misses_target(base, self.name))
             .filter(|(_, variant)| shown_verdict(variant) != Some(Verdict::Missed))
             .map(|(step, _)| step.name.as_str())
             .collect();

@@ -91,13 +91,12 @@ with_defaults! {
         pub load_connections: u32 = 4,
         /// Text after the closing bracket of CREATE TABLE.
         pub create_table_options: String = String::new(),
-        /// How the server is brought to rest after the load; until its state is quiet when left
-        /// out.
+        /// How the server is brought to rest after the load. When left out, the run waits until the server's state is quiet.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
         /// When rows are counted and answers compared.
         pub verify: Verify = Verify::EachStep,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
+        /// The data with which a measured step begins: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
         /// `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
         /// Steps that begin with a server that has just been started and with empty caches: `true`,

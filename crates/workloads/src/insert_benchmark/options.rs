@@ -97,7 +97,7 @@ with_defaults! {
         /// When row counts and column sums are compared with what must be there. The original never
         /// does.
         pub verify: Verify = Verify::EachStep,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"restore"`.
+        /// The data with which a measured step begins: `"preserve"`, `"restart"`, `"restore"`.
         pub data: DataMode = DataMode::Preserve,
         /// Steps that begin with a server that has just been started and with empty caches: `true`,
         /// or a list of steps. Needs root.

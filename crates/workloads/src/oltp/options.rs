@@ -165,7 +165,7 @@ with_defaults! {
         /// When the contents of tables are compared with what must be there. The original never
         /// does.
         pub verify: Verify = Verify::EachStep,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
+        /// The data with which a measured step begins: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
         /// `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
         /// Steps that begin with a server that has just been started and with empty caches: `true`,

@@ -116,7 +116,7 @@ fn creations(setup: &PgbenchSetup) -> Vec<String> {
 }
 
 /// Returns a message about the kind of tables that the load needs and the server does not have.
-pub(crate) fn lacks(setup: &PgbenchSetup) -> Option<String> {
+pub(crate) fn unsupported_tables(setup: &PgbenchSetup) -> Option<String> {
     let options = &setup.options;
     let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
     let (name, _) = asks.into_iter().find(|(_, is_asked)| *is_asked)?;
@@ -293,7 +293,7 @@ mod tests {
             let mut context = summaries::context();
             context.database_server.capabilities = capabilities.clone();
             let options = PgbenchOptions { partitions: 2, ..PgbenchOptions::default() };
-            let problem = lacks(&PgbenchSetup::new(&options, context, None));
+            let problem = unsupported_tables(&PgbenchSetup::new(&options, context, None));
             assert_eq!(problem.is_none(), capabilities.vacuumed_tables, "{expected}");
         }
     }

@@ -245,7 +245,7 @@ impl Pgbench {
     fn sources(&self) -> Result<Work> {
         let scripts = self.scripts_read()?;
         let texts = scripts.list.iter().map(|source| (source.given.clone(), json!(source.text)));
-        Ok(crate::workload::read(&scripts.hash(), texts.collect()))
+        Ok(crate::workload::script_entry(&scripts.hash(), texts.collect()))
     }
 
     /// Returns whether balances are compared. Only the original's own scripts are known to keep
@@ -301,7 +301,7 @@ impl Workload for Pgbench {
         let mut works = vec![];
         if index == 0 {
             works.push(self.sources()?);
-            if let Some(message) = load::lacks(&self.setup) {
+            if let Some(message) = load::unsupported_tables(&self.setup) {
                 return Err(Error::Script { script: self.setup.options.files.join(", "), message });
             }
         }

@@ -101,8 +101,7 @@ with_defaults! {
         /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
-        /// Transactions of a rate that may wait for a connection; the oldest beyond are given up
-        /// and counted.
+        /// With a rate: how many transactions may wait for a connection. Beyond that number, the oldest are dropped and counted.
         pub max_backlog: Option<u64> = None,
         /// With a rate: a transaction that is late by this much before it begins is given up and
         /// counted.
@@ -117,11 +116,10 @@ with_defaults! {
         pub checks: Vec<SqlCheck> = Vec::new(),
         /// The tables are there and belong to others: nothing is made and nothing dropped.
         pub use_existing: bool = false,
-        /// How the server is brought to rest after the load; until its state is quiet when left
-        /// out.
+        /// How the server is brought to rest after the load. When left out, the run waits until the server's state is quiet.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
+        /// The data with which a measured step begins: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
         /// `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
         /// Steps that begin with a server that has just been started and with empty caches: `true`,

@@ -19,7 +19,7 @@ pub(crate) const SEEDS: [&str; 2] = ["default_seed", "random_seed"];
 
 #[derive(Debug, Clone)]
 pub(crate) struct ScriptSource {
-    /// The file, or the name of one of the original's scripts, as the plan gives it.
+    /// The file, or the name of one of pgbench's scripts, as the plan gives it.
     pub(crate) given: String,
     /// The script's name within the names of steps and statements.
     pub(crate) name: String,
@@ -38,7 +38,7 @@ pub(crate) struct Scripts {
 
 impl Scripts {
     /// Reads `files`. `more` are names of variables that exist whether or not the scripts use them.
-    /// `commit` is the word that ends a transaction in the original's own scripts.
+    /// `commit` is the word that ends a transaction in pgbench's own scripts.
     pub(crate) fn read<'a>(
         files: &[String],
         more: impl Iterator<Item = &'a str>,
@@ -148,7 +148,7 @@ pub(crate) fn kept(name: String) -> &'static str {
     own
 }
 
-/// One of the original's own scripts.
+/// One of pgbench's own scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
     pub name: &'static str,

@@ -310,7 +310,7 @@ impl PgbenchTask {
                 script: self.transaction.script,
                 command: self.setup.command_index((self.transaction.script, self.transaction.command)),
                 tries: self.tries,
-                is_repeated: class == ErrorClass::Retry,
+                will_be_retried: class == ErrorClass::Retry,
                 is_fatal: matches!(class, ErrorClass::Lost | ErrorClass::Fatal),
                 took: self.began.elapsed(),
                 message: &failure.message,
@@ -541,7 +541,7 @@ pub struct Attempt<'a> {
     pub command: usize,
     /// Number of the try, from 1.
     pub tries: u32,
-    pub is_repeated: bool,
+    pub will_be_retried: bool,
     /// Whether the error ends the run.
     pub is_fatal: bool,
     /// Time since the beginning of the first try.

@@ -166,7 +166,7 @@ impl Sysbench {
         let offers = offers.as_ref().map_err(|problem| self.setup.failed(problem.clone()))?;
         let files = offers.script.files().into_iter();
         let texts = files.map(|(path, text)| (path.display().to_string(), json!(&*text)));
-        Ok(workload::read(&self.setup.hash(), texts.collect()))
+        Ok(workload::script_entry(&self.setup.hash(), texts.collect()))
     }
 
     fn printed(&self) -> Option<Work> {

@@ -129,7 +129,7 @@ with_defaults! {
         /// `run`; until its state is quiet when left out.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
+        /// The data with which a measured step begins: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
         /// `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
         /// Steps that begin with a server that has just been started and with empty caches: `true`,
@@ -143,7 +143,7 @@ with_defaults! {
 }
 
 impl SysbenchOptions {
-    /// Returns those options that mean the same as in the classic tests: sweeps, times, arrivals
+    /// Returns those options that mean the same as in the workload `oltp`: sweeps, times, arrivals
     /// and distributions.
     pub(crate) fn shared(&self) -> OltpOptions {
         OltpOptions {

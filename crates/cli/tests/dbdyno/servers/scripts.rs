@@ -135,7 +135,8 @@ fn the_text_of_a_run_and_of_help_is_that_of_sysbench() {
     theirs.sysbench("sbtest", "oltp_read_write", &[], "prepare");
     for (options, command) in [(&["--threads=2", "--events=50"][..], "run"), (&[][..], "help")] {
         let sysbench = theirs.sysbench("sbtest", "oltp_read_write", options, command);
-        let ours = theirs.run_dbdyno(&desk, "sbtest", "oltp_read_write", options, command).expect_ok().out.clone();
+        let ours =
+            theirs.run_dbdyno(&desk, "sbtest", "oltp_read_write", options, command).expect_ok().out.clone();
         assert_eq!(frame(&ours), frame(&sysbench), "{ours}");
     }
 }
