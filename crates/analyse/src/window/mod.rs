@@ -448,10 +448,10 @@ mod tests {
         };
         assert_eq!(found(1, 500_000), None);
         let few = found(1, 1_000_000).unwrap();
-        assert_eq!((few.operations, few.lowest, few.enough_seconds), (10.0, 20.0, 20.0));
+        assert_eq!((few.operations, few.needed, few.enough_seconds), (10.0, 20.0, 20.0));
         let many_connections = found(64, 15_000_000).unwrap();
         assert!((many_connections.operations - 64.0 / 1.5).abs() < 1e-6, "{many_connections:?}");
-        assert_eq!(many_connections.lowest, 64.0);
+        assert_eq!(many_connections.needed, 64.0);
         assert_eq!(summary(&counted(&[&[1, 0, 0]], 3_000_000)).too_few(), None, "it ends by a count");
     }
 

@@ -63,7 +63,7 @@ pub(crate) async fn check_lock(name: &str, database_server: &DatabaseServer, sta
     else {
         panic!("{name}: twice")
     };
-    assert!(owner.is(first.owner()) && owner.to_string().ends_with("@localhost"), "{owner}");
+    assert!(owner.is_same_connection(first.owner()) && owner.to_string().ends_with("@localhost"), "{owner}");
     assert!(first.is_kept().await, "{name}");
     assert_eq!(first.other_running_statements().await, Vec::<String>::new(), "{name}");
     first.release().await;
