@@ -208,7 +208,7 @@ mod tests {
         assert!(all[0].here.is_none() && all[0].version == "8.0.31");
         let here = all[1].here.as_ref().unwrap();
         assert_eq!(here.base_dir, Path::new("/nowhere/base"));
-        assert!(here.problem.as_ref().unwrap().contains("holds no server that dbdyno knows"));
+        assert!(here.problem.as_ref().unwrap().contains("contains no server that dbdyno supports"));
     }
 
     #[test]

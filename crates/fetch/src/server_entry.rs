@@ -200,6 +200,6 @@ mod tests {
         fs::write(folder.path().join("a.toml"), "origin = \"stolen\"\n").unwrap();
         let message = ServerEntry::read(folder.path(), "a").unwrap_err().to_string();
         let message = message.replace(folder.path().to_str().unwrap(), "FOLDER");
-        insta::assert_snapshot!(message, @"FOLDER/a.toml is not as dbdyno wrote it (unknown variant `stolen`, expected one of `got`, `added`, `found`); remove the file to have the server asked again");
+        insta::assert_snapshot!(message, @"FOLDER/a.toml was changed or damaged (unknown variant `stolen`, expected one of `got`, `added`, `found`); remove the file, and dbdyno probes the server again");
     }
 }

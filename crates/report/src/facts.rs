@@ -325,7 +325,7 @@ mod tests {
         base of the ratios a and b
         server memory of a not limited and 2 GiB
         server memory not limited and 2 GiB
-        --anyway compares them anyway
+        use --anyway to compare them
         "#);
     }
 

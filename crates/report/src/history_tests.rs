@@ -53,13 +53,13 @@ pub(crate) fn history() -> History {
 
 #[test]
 fn a_terminal_gets_the_table_and_the_changes_last() {
-    insta::assert_snapshot!(history_terminal(&history(), &TerminalOptions::PLAIN), @"
+    insta::assert_snapshot!(history_terminal(&history(), &TerminalOptions::PLAIN), @r"
     dbdyno history: nightly, 6 runs
     ! Run 5 is not comparable to the first: seed 7 and 8.
     Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if
       any block had rate zero, and of their p99. Changes are the largest shift of level, then the
-      largest before and after it; each p is from a permutation test over the runs, adjusted over all series
-      of rates, and over those of p99. Margin 2.0 %.
+      largest before and after it; each p is from a permutation test over the runs, adjusted over all
+      series of rates, and over those of p99. Margin 2.0 %.
 
     step   variant  runs  first   last       unit  sparkline        change  adjusted p
     ──────────────────────────────────────────────────────────────────────────────────

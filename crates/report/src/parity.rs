@@ -281,12 +281,12 @@ mod tests {
             said(RemarkKind::Unknown, What::UnknownSettings),
             said(RemarkKind::Unknown, foreign()),
         ];
-        insta::assert_snapshot!(texts.join("\n"), @"
+        insta::assert_snapshot!(texts.join("\n"), @r"
         page size: 4 KiB by default (a, c), 8 KiB (b)
         page size: 4 KiB by default (a, c), 8 KiB (b); listed in differs
         lines (a, b)
         lines (a line 2: port is in [mysql]; a sync_binlog = 1 (line 6) and 0 (line 9); a line 7: innodb_foo; a line 8: x is configured as 200M and is effectively 256 MiB; a line 8: x is configured as 200M and is effectively empty)
-        the settings of a, b are not known before the run; `dbdyno servers get pg-18.6` asks for them
+        the settings of a, b are not known before the run; `dbdyno servers get pg-18.6` reads them
         a, b is an external server: its settings are read after connecting
         the settings of a, b are not known
         a, b is not PostgreSQL itself (PGlite, which speaks PostgreSQL's protocol), so its settings are recorded and not compared

@@ -344,7 +344,7 @@ mod tests {
         let last = DbError::new(Class::Retry, "1205", "Lock wait timeout exceeded");
         let Failure { class, message, .. } = locked_out("min_id", &last);
         assert_eq!(class, ErrorClass::Fatal);
-        insta::assert_snapshot!(message, @"look-up of min_id met a lock 100 times in a row, at last: Lock wait timeout exceeded (1205); look for a session that holds a lock on the table");
+        insta::assert_snapshot!(message, @"the look-up of min_id met a lock 100 times in a row, the last error: Lock wait timeout exceeded (1205); look for a session that holds a lock on the table");
     }
 
     #[test]

@@ -366,7 +366,7 @@ mod tests {
         let reported =
             |rows: &[u64]| shown_all(&target_warnings(&of_two_clients(rows).workloads[0].steps[1]));
         insta::assert_snapshot!(reported(&[100, 50, 100]), @"target-missed-in-blocks [a qr100] blocks: 3, missed: 1");
-        insta::assert_snapshot!(reported(&[50, 100, 50]), @"target-missed [a qr100] blocks: 3, least: 190.0, missed: 2, rate: 150.0, target: 200.0");
+        insta::assert_snapshot!(reported(&[50, 100, 50]), @"target-missed [a qr100] blocks: 3, missed: 2, needed: 190.0, rate: 150.0, target: 200.0");
         assert_eq!(reported(&[100, 96, 100]), "");
         let findings = of_two_clients(&[100, 50, 100]);
         assert_eq!(findings.workloads[0].steps[1].variants[0].target_missed_blocks, [2]);

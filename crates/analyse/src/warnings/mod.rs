@@ -265,8 +265,8 @@ mod tests {
         cells-missing missing: 1, planned: 3
         damaged-record quoted: events.jsonl: last line cut off
         invalid-step [block 1 a l.i0] reasons: (quoted text: clock jumped)
-        target-missed [a qr100] least: 190.0, rate: 150.0, target: 200.0
-        short-steps [block 1 b l.i0] least: 20.0, operations: 18.0, runs: 1, seconds: 2.2222222222222223
+        target-missed [a qr100] needed: 190.0, rate: 150.0, target: 200.0
+        short-steps [block 1 b l.i0] needed: 20.0, operations: 18.0, runs: 1, seconds: 2.2222222222222223
         failed-operations [block 1 a qr100] failed: 2, kind: query, share: 0.0024937655860349127
         sampling [block 1 a qr100] limit: 0.005, share: 0.01
         one-block

@@ -245,14 +245,14 @@ mod tests {
         insta::assert_snapshot!(table(false), @r"
         preserve: first goes on; on a copy goes on; later goes on; within a group goes on
         restart: first AsItIs; on a copy AsItIs; later AsItIs; within a group goes on
-        reset: first goes on; on a copy goes on; later Anew; within a group goes on
+        reset: first goes on; on a copy goes on; later Reload; within a group goes on
         restore: first TakeAndRestore; on a copy goes on; later goes on; within a group goes on
         restore-each-step: first TakeAndRestore; on a copy goes on; later Restore; within a group goes on
         ");
         insta::assert_snapshot!(table(true), @r"
         preserve: first AsItIs cold; on a copy AsItIs cold; later AsItIs cold; within a group AsItIs cold
         restart: first AsItIs cold; on a copy AsItIs cold; later AsItIs cold; within a group AsItIs cold
-        reset: first AsItIs cold; on a copy AsItIs cold; later Anew cold; within a group AsItIs cold
+        reset: first AsItIs cold; on a copy AsItIs cold; later Reload cold; within a group AsItIs cold
         restore: first TakeAndRestore cold; on a copy AsItIs cold; later AsItIs cold; within a group AsItIs cold
         restore-each-step: first TakeAndRestore cold; on a copy AsItIs cold; later Restore cold; within a group AsItIs cold
         ");

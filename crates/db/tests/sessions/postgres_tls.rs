@@ -76,7 +76,7 @@ async fn check(server: &Server, authority: &Authority) {
     assert!(reported.contains("it is not for 127.0.0.1"), "{reported}");
     connected(&options("localhost", "clear", TlsMode::Require)).await;
     let reported = refused(options("localhost", "clear", TlsMode::Prefer)).await;
-    assert!(reported.contains("over TLS that is demanded"), "{reported}");
+    assert!(reported.contains("over required TLS"), "{reported}");
     let wrong = options("localhost", "bench", TlsMode::Verify).with_password(Secret::new("another"));
     let reported = refused(wrong).await;
     assert!(reported.contains("password authentication failed"), "{reported}");

@@ -40,7 +40,7 @@ fn a_file_that_is_not_regular_is_named_and_does_not_block_the_reader() {
     for file in FILES {
         let (_parent, dir) = sample_run();
         let path = dir.join(file);
-        let said = format!("{} is no regular file", path.display());
+        let said = format!("{} is not a regular file", path.display());
         let remove = || fs::remove_file(&path).unwrap();
         remove();
         mkfifo(&path, Mode::S_IRWXU).unwrap();

@@ -776,7 +776,7 @@ mod tests {
     fn steps_whose_rate_the_plan_sets_are_counted_apart_with_their_response_times() {
         let mut findings = fixture::with_blocks(3);
         findings.workloads[0].steps[5].variants[1].to_base.verdict = Some(Verdict::OnSchedule);
-        insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; on_schedule in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; on schedule in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     fn said(base: f64, variant: f64, ratio: f64) -> Option<String> {

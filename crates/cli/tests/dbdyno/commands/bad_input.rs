@@ -72,7 +72,7 @@ fn an_unknown_shipped_plan_names_the_one_that_was_meant() {
 #[test]
 fn a_plan_without_variants_says_what_to_add() {
     let desk = Desk::new();
-    insta::assert_snapshot!(refused(&desk, &plan("", ""), &[]), @"exit 2: error: p.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at lowest one");
+    insta::assert_snapshot!(refused(&desk, &plan("", ""), &[]), @"exit 2: error: p.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at least one");
     insta::assert_snapshot!(refused(&desk, &plan("variant = []", ""), &[]), @"exit 2: error: p.toml:2:11: the plan has no variant: add a [[variant]] with a name and a server");
 }
 

@@ -199,7 +199,7 @@ fn a_file_that_never_ends_is_a_fault_of_its_run_and_the_others_are_shown() {
     let is_named = |said: &str, file: &str| {
         // A table may wrap the text.
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(&format!("runs/{file} is no regular file")), "{said}");
+        assert!(said.contains(&format!("runs/{file} is not a regular file")), "{said}");
     };
     for file in faults {
         let dir = format!("runs/{}", file.split('/').next().unwrap());

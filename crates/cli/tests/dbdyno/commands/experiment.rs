@@ -117,7 +117,7 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     assert!(ended.err.contains("interim analysis after 4 blocks"), "{}", ended.err);
     let whole = desk.dbdyno(&["report", dir.to_str().unwrap(), "--all"]);
     let words = words(&whole.expect_ok().out);
-    assert!(words.contains("3 blocks and 1 further within 1 s, analysed 2 times"), "{words}");
+    assert!(words.contains("3 blocks and 1 more within 1 s, analysed 2 times"), "{words}");
     assert!(words.contains("Interim analyses: 2; verdicts"), "{words}");
     assert!(words.contains("on a host of another class: number of CPUs 999 then,"), "{words}");
     assert_eq!(looks(&dir), [(3, false, 2), (4, true, 0)]);

@@ -35,7 +35,7 @@ fn results_that_a_full_disk_did_not_take_are_an_error() {
     desk.write("p.toml", &short_plan(TWO_VARIANTS));
     let ended = into_a_full_disk(&desk, &["run", "p.toml"]);
     ended.expect_code(3);
-    let warning = "error: cannot write to standard output: No space left on device (os error 28); what it holds is not whole";
+    let warning = "error: cannot write to standard output: No space left on device (os error 28); the output is incomplete";
     assert!(ended.err.contains(warning) && ended.err.contains("report.html"), "{}", ended.err);
     let dir = desk.run_dir();
     assert!(dir.join("report.html").exists());

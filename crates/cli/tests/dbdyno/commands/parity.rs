@@ -24,8 +24,9 @@ fn a_plan_shows_its_variants_predicted_settings() {
     ended.expect_ok();
     insta::assert_snapshot!(section(&ended.out), @r#"
     Configuration differences ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
-    • differs: page size: 4 KiB by default (a), 8 KiB (b). Larger pages write more per small change and read more per row. InnoDB has 16 KiB, PostgreSQL 8 KiB. Remedy: page_size = "8 KiB" in
-      each config, which is PostgreSQL's own.
+    • differs: page size: 4 KiB by default (a), 8 KiB (b). Larger pages write more per small change and
+      read more per row. InnoDB has 16 KiB, PostgreSQL 8 KiB. Remedy: page_size = "8 KiB" in each
+      config, which is PostgreSQL's own.
 
     Settings by class
     Predicted from what each build answered, and the plan; no server was started. * = server default.

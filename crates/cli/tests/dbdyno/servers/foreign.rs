@@ -154,7 +154,7 @@ fn the_only_database_of_a_server_is_left_alone_when_it_holds_tables() {
         dbdyno_db::Session::close(session).await;
     });
     let ended = ran(&desk, &(pglite.variant("lite", "postgres://postgres@127.0.0.1:PORT/bench") + TEXT_ONLY));
-    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant lite: every name leads to the only database of this server, postgres, which holds tables and is not marked as dbdyno's, so it is left alone; hand it over with: (connected to it) CREATE TABLE dbdyno_mark (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)");
+    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant lite: this server has only the database postgres, which contains tables and is not marked as dbdyno's, so it is left alone; hand it over with: (connected to it) CREATE TABLE dbdyno_mark (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)");
 }
 
 #[test]

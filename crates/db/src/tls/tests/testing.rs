@@ -90,5 +90,5 @@ pub(crate) const OUTCOMES: &[(Flaw, [Result<bool, &str>; 4])] = &[
     (Flaw::Expired, [Ok(false), Ok(true), Ok(true), Err("it has expired")]),
     (Flaw::OtherHost, [Ok(false), Ok(true), Ok(true), Err("it is not for localhost")]),
     (Flaw::UnknownAuthority, [Ok(false), Ok(true), Ok(true), Err("no trusted authority has signed it")]),
-    (Flaw::NoTls, [Ok(false), Ok(false), Err("offers no TLS"), Err("offers no TLS")]),
+    (Flaw::NoTls, [Ok(false), Ok(false), Err("does not offer TLS"), Err("does not offer TLS")]),
 ];

@@ -88,9 +88,9 @@ fn a_cleanup_before_the_first_test_is_recorded_and_a_plan_can_turn_it_off() {
         let deviations = Oltp::deviations(&options(text));
         deviations.into_iter().find(|one| one.topic == "settle").map(|one| one.here)
     };
-    insta::assert_snapshot!(settle("").unwrap(), @"after the load: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as the product has them), then until the server's state is quiet, 10m at most");
+    insta::assert_snapshot!(settle("").unwrap(), @"after the load: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as the product has them), then until the server is quiet, at most 10m");
     assert!(settle("settle_wait = \"9s\"").unwrap().ends_with("with a pause at least 9 s long in all"));
-    assert!(settle("settle = {}").unwrap().ends_with("then until the server's state is quiet, 10m at most"));
+    assert!(settle("settle = {}").unwrap().ends_with("then until the server is quiet, at most 10m"));
     assert_eq!(settle("use_existing = true"), None);
     assert!(settle("use_existing = true\nsettle = { after = \"each-write\" }").is_some());
     assert_eq!(settle("settle = { by = \"none\" }"), None);
