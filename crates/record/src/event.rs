@@ -344,6 +344,9 @@ pub enum WindowRule {
 pub struct StepSpec {
     /// The step's name: `l.i0`, `qr100`, ...
     pub name: String,
+    /// What the step does, in a few words, such as `load in key order`; empty where the name says it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub meaning: String,
     pub clients: u32,
     pub headline: Headline,
     pub window: WindowRule,

@@ -266,6 +266,15 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, line)];
     blocks.extend(mostly_invalid(findings).map(|text| Block::Text(Tone::Doubt, text)));
     blocks.push(variants(findings, version));
+    for workload in &findings.workloads {
+        blocks.extend(views::control(Scope::of(findings, workload)));
+        if findings.workloads.len() > 1 {
+            blocks.push(Block::heading(3, &workload.name));
+        } else {
+            blocks.push(Block::text(""));
+        }
+        blocks.extend(summary::blocks(Scope::of(findings, workload)));
+    }
     blocks.extend(warnings_of(findings, Severity::Invalid));
     let warnings = match of_severity(findings, Severity::Caution).len() {
         0 => String::new(),
@@ -277,15 +286,6 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
         let shown =
             if report.is_empty() { part.to_owned() } else { format!("dbdyno report {report} {part}") };
         blocks.push(Block::Text(Tone::Doubt, format!("{what}: {shown}")));
-    }
-    for workload in &findings.workloads {
-        blocks.extend(views::control(Scope::of(findings, workload)));
-        if findings.workloads.len() > 1 {
-            blocks.push(Block::heading(3, &workload.name));
-        } else {
-            blocks.push(Block::text(""));
-        }
-        blocks.extend(summary::blocks(Scope::of(findings, workload)));
     }
     blocks
 }

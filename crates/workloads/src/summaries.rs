@@ -55,6 +55,9 @@ pub struct OperationSummary {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StepDescription {
+    /// What the step does, in a few words. `{option}` stands for an option in the step's
+    /// specification.
+    pub(crate) meaning: String,
     pub(crate) purpose: String,
     pub(crate) parameters: String,
     pub(crate) pitfall: String,
@@ -75,6 +78,14 @@ pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
         description.parameters = for_all_steps.parameters;
     }
     description
+}
+
+/// Returns what a step does, in a few words, from a workload's `words.toml`.
+pub(crate) fn meaning(text: &str, spec: &StepSpec) -> String {
+    let meaning = step_description(text, &spec.name).meaning;
+    spec.options.iter().fold(meaning, |meaning, (option, value)| {
+        meaning.replace(&format!("{{{option}}}"), &value.to_string())
+    })
 }
 
 /// Returns a context whose database stores nothing, because a summary needs no server.

@@ -320,6 +320,9 @@ pub trait AnyWorkload: Steps {
     /// Returns what the plan says about each step.
     fn outlines(&self) -> Vec<&StepOutline>;
 
+    /// Returns the specification of step `index` for the record, with the step's meaning.
+    fn recorded_spec(&self, index: usize) -> StepSpec;
+
     /// Returns the names of the steps, in order.
     fn steps(&self) -> Vec<String> {
         self.outlines().into_iter().map(|step| step.name.clone()).collect()
@@ -371,6 +374,11 @@ pub trait AnyWorkload: Steps {
 impl<W: Workload> AnyWorkload for W {
     fn outlines(&self) -> Vec<&StepOutline> {
         self.cell().steps.iter().map(|step| &step.outline).collect()
+    }
+
+    fn recorded_spec(&self, index: usize) -> StepSpec {
+        let spec = self.spec(index);
+        StepSpec { meaning: summaries::meaning(W::WORDS, &spec), ..spec }
     }
 
     fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {

@@ -65,6 +65,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     check_answers(&mut runs, rules.base);
     StepFindings {
         name: name.to_owned(),
+        meaning: spec.meaning.clone(),
         headline_kind: spec.headline.kind.clone(),
         headline_class: spec.headline_class(),
         rate_label: spec.headline.label.clone(),

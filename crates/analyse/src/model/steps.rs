@@ -21,6 +21,9 @@ use crate::statistics::ranks::Trend;
 #[derive(Debug, Clone, Serialize)]
 pub struct StepFindings {
     pub name: String,
+    /// What the step does, in a few words; empty where the name says it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub meaning: String,
     /// The kind of operation that the rate counts: `insert`, `index`, `query`.
     pub headline_kind: String,
     #[serde(skip)]

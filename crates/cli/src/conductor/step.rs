@@ -57,7 +57,7 @@ impl StepTask<'_, '_> {
         workload: &mut dyn AnyWorkload,
         session: &mut AnySession,
     ) -> Result<StepResult, ExitError> {
-        let spec = workload.spec(self.index);
+        let spec = workload.recorded_spec(self.index);
         let mut writer = if self.is_repeated { cell.repeated(self.name)? } else { cell.step(self.name)? };
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
         let conductor = self.conductor;

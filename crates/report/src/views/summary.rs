@@ -62,6 +62,9 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
     by_reason.into_iter().map(|(why, steps)| format!("Undecided in {}: {why}.", listed(&steps))).collect()
 }
 
+/// Says why a ratio need not be the quotient of the rates next to it.
+const MEDIANS_AND_MEAN: &str = "Rates: medians of the blocks. Ratio: geometric mean of the blocks' ratios.";
+
 /// Text that is shown where there is no value.
 pub(crate) const NONE: &str = "–";
 
@@ -96,7 +99,8 @@ fn note(scope: Scope<'_>) -> String {
         [name] => Pairs::new(scope, name, &steps).note(),
         _ => {
             let base = format!("Base: {}.", scope.run.base);
-            std::iter::once(base).chain(blocks_needed(&steps)).collect::<Vec<_>>().join(" ")
+            let means = has_verdicts(scope).then(|| MEDIANS_AND_MEAN.to_owned());
+            std::iter::once(base).chain(means).chain(blocks_needed(&steps)).collect::<Vec<_>>().join(" ")
         }
     }
 }
@@ -187,6 +191,8 @@ fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
 /// The rows for one variant against the base.
 struct Pairs<'a> {
     rows: Vec<Pair<'a>>,
+    /// The base's name and the variant's.
+    names: [String; 2],
     unit: String,
 }
 
@@ -208,19 +214,22 @@ impl<'a> Pairs<'a> {
             base: step.variant(base),
             new: step.variant(name),
         };
-        Self { rows: steps.iter().map(pair).collect(), unit: unit(steps) }
+        let names = [base, name].map(str::to_owned);
+        Self { rows: steps.iter().map(pair).collect(), names, unit: unit(steps) }
     }
 
     fn table(&self) -> Table {
-        let mut columns = vec![
-            Column::ranked("step", "", 0),
-            Column::ranked("base", &self.unit, 2),
-            Column::ranked("new", &self.unit, 1),
+        let mut columns = vec![Column::ranked("step", "", 0)];
+        let has_meanings = self.rows.iter().any(|pair| !pair.step.meaning.is_empty());
+        columns.extend(has_meanings.then(|| Column { is_words: true, ..Column::ranked("what", "", 5) }));
+        columns.extend([
+            Column::ranked(&self.names[0], &self.unit, 2),
+            Column::ranked(&self.names[1], &self.unit, 1),
             Column::ranked("ratio", "", 0),
-        ];
-        let has_verdicts = self.rows.iter().any(|pair| pair.verdict().is_some());
+        ]);
+        let has_verdicts = self.has_verdicts();
         if has_verdicts {
-            columns.extend([Column::ranked("95 %", "interval", 3), Column::ranked("verdict", "", 0)]);
+            columns.extend([Column::ranked("95 % CI", "", 3), Column::ranked("verdict", "", 0)]);
         }
         // If all headlines are times, there is no p99 column: such steps run few queries, and the
         // columns of base and new already show the times.
@@ -235,12 +244,13 @@ impl<'a> Pairs<'a> {
         }
         let row = |pair: &Pair<'_>| {
             let verdict = pair.verdict();
-            let mut cells = vec![
-                pair.step.name.clone().into(),
+            let mut cells = vec![pair.step.name.clone().into()];
+            cells.extend(has_meanings.then(|| pair.step.meaning.clone().into()));
+            cells.extend([
                 pair.rate(0, pair.base),
                 pair.rate(1, pair.new),
                 with_ratio(pair.new, Cell::toned(&pair.ratio, Tone::of(verdict))),
-            ];
+            ]);
             if has_verdicts {
                 let interval = pair.new.and_then(|new| new.to_base.interval());
                 let text = interval.map_or(NONE.to_owned(), interval_text);
@@ -255,8 +265,13 @@ impl<'a> Pairs<'a> {
         table(columns, self.rows.iter().map(row))
     }
 
+    fn has_verdicts(&self) -> bool {
+        self.rows.iter().any(|pair| pair.verdict().is_some())
+    }
+
     fn note(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
+        parts.extend(self.has_verdicts().then(|| MEDIANS_AND_MEAN.to_owned()));
         parts.extend(blocks_needed(&self.rows.iter().map(|pair| pair.step).collect::<Vec<_>>()));
         let has = |verdict| self.rows.iter().any(|pair| pair.p99_verdict() == Some(verdict));
         if has(Verdict::Faster) || has(Verdict::Slower) {
@@ -374,7 +389,14 @@ pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
             None => by_text.push((vec![name], text)),
         }
     }
-    by_text.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
+    let sentence = |(names, text): (Vec<&str>, String)| match names.as_slice() {
+        [name] => format!("{name} {text}"),
+        names => match text.strip_prefix("is ") {
+            Some(predicate) => format!("{} are {predicate}", listed(names)),
+            None => format!("{} {text}", listed(names)),
+        },
+    };
+    by_text.into_iter().map(sentence).collect()
 }
 
 /// Returns sentences on the causes of the largest differences, and on medians that disagree with a
@@ -429,9 +451,7 @@ impl<'a> Against<'a> {
     /// no step has are left out.
     fn verdicts(self) -> String {
         let base = &self.scope.run.base;
-        let mut parts: Vec<String> = self.stalled().into_iter().collect();
-        parts.extend(extreme("slower", self.with(Verdict::Slower)));
-        parts.extend(extreme("faster", self.with(Verdict::Faster)));
+        let mut parts: Vec<String> = Vec::new();
         parts.extend(counted("same", self.with(Verdict::Same).count()));
         parts.extend(counted("undecided", self.with(Verdict::Undecided).count()));
         let missed: Vec<String> = self
@@ -453,7 +473,49 @@ impl<'a> Against<'a> {
             |variant: &VariantStep| variant.to_base.ratio.is_some() && variant.to_base.verdict.is_none();
         parts.extend(counted("one block only", self.steps().filter(|(_, found)| is_single(found)).count()));
         parts.extend(counted("no ratio", self.without_ratio()));
-        self.sentence(&parts) + &self.base_stalled() + &self.other_misses()
+        self.predicate(&parts) + &self.base_stalled() + &self.other_misses()
+    }
+
+    /// Returns a sentence without its subject, such as `is slower than rollback in all 8 steps: 0.32
+    /// (l.i1) to 0.86 (qp100).` `parts` are the counts of the other steps.
+    fn predicate(self, parts: &[String]) -> String {
+        let base = &self.scope.run.base;
+        let all = self.steps().count();
+        let mut differing = Vec::new();
+        for (word, verdict) in [("slower", Verdict::Slower), ("faster", Verdict::Faster)] {
+            let mut ratios: Vec<(&Ratio, &str)> = self
+                .with(verdict)
+                .filter_map(|(step, found)| Some((found.to_base.ratio.as_ref()?, step.name.as_str())))
+                .collect();
+            ratios.sort_by(|(one, _), (other, _)| one.value.total_cmp(&other.value));
+            let than = if differing.is_empty() { format!(" than {base}") } else { String::new() };
+            let count = ratios.len();
+            let text = |(ratio, step): &(&Ratio, &str)| format!("{} in {step}", bounded_text(ratio));
+            differing.extend(match ratios.as_slice() {
+                [] => None,
+                [one] => Some(format!("{word}{than} in 1 of {all} steps ({})", text(one))),
+                [lowest, .., highest] if count == all => Some(format!(
+                    "{word}{than} in all {all} steps: {} ({}) to {} ({})",
+                    bounded_text(lowest.0),
+                    lowest.1,
+                    bounded_text(highest.0),
+                    highest.1
+                )),
+                [lowest, .., highest] => {
+                    let of = if differing.is_empty() { format!(" of {all} steps") } else { String::new() };
+                    Some(format!("{word}{than} in {count}{of} ({} to {})", text(lowest), text(highest)))
+                }
+            });
+        }
+        let is = (!differing.is_empty()).then(|| format!("is {}", differing.join(" and ")));
+        let said: Vec<String> = self.stalled().into_iter().chain(is).collect();
+        match said.is_empty() {
+            true => self.sentence(parts),
+            false => {
+                let rest: String = parts.iter().map(|part| format!("; {part}")).collect();
+                format!("{}{rest}.", said.join(", "))
+            }
+        }
     }
 
     /// Says, for one block, in how many steps the ratios are far from 1. Which of them is farthest
@@ -605,21 +667,6 @@ impl<'a> Against<'a> {
 fn ratio_of((step, variant): StepOfVariant<'_>) -> String {
     let ratio = variant.to_base.ratio.as_ref().map_or("n/a".to_owned(), bounded_text);
     format!("{} {ratio}", step.name)
-}
-
-/// Returns words such as `slower in 5 steps (down to 0.78 in qp100)`, with the ratio that is
-/// farthest from 1. It is `None` without a step.
-fn extreme<'a>(word: &str, steps: impl Iterator<Item = StepOfVariant<'a>>) -> Option<String> {
-    let steps: Vec<(&Ratio, &str)> =
-        steps.filter_map(|(step, found)| Some((found.to_base.ratio.as_ref()?, step.name.as_str()))).collect();
-    let distance = |ratio: &Ratio| ratio.value.ln().abs();
-    let (ratio, name) = steps.iter().max_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
-    let to = match (steps.len(), ratio.value < 1.0) {
-        (1, _) => "",
-        (_, true) => "down to ",
-        (_, false) => "up to ",
-    };
-    Some(format!("{word} in {} ({to}{} in {name})", numbered(steps.len(), "step"), bounded_text(ratio)))
 }
 
 /// Returns words such as `same in 3 steps`. It is `None` without a step.
