@@ -595,10 +595,10 @@ const LATENCY: &[Field<Latency>] = &[
     ("count", "", |times| whole(times.count)),
     ("mean_us", "us", |times| Some(times.mean_us)),
     ("p50_us", "us", |times| whole(times.p50_us)),
-    ("p90_us", "us", |times| whole(times.p90_us)),
-    ("p95_us", "us", |times| whole(times.p95_us)),
-    ("p99_us", "us", |times| whole(times.p99_us)),
-    ("p999_us", "us", |times| whole(times.p999_us)),
+    ("p90_us", "us", |times| times.known_p90_us().and_then(whole)),
+    ("p95_us", "us", |times| times.known_p95_us().and_then(whole)),
+    ("p99_us", "us", |times| times.known_p99_us().and_then(whole)),
+    ("p999_us", "us", |times| times.known_p999_us().and_then(whole)),
     ("max_us", "us", |times| whole(times.max_us)),
 ];
 

@@ -14,24 +14,24 @@ use dbdyno_analyse::{
 
 use crate::charts::Charts;
 use crate::document::{Block, Tone};
-use crate::number::{fixed, interval_text, ratio_text};
+use crate::number::{fixed, interval_text};
 use crate::views::details::of_operation;
 use crate::views::{self, Scope, bounded_text};
 use crate::words::listed;
 
-/// Returns summary, machine, sponsor, links and deviations, for a plan that has any of them.
+/// Returns the conclusion with which a page begins: the plan's own, or one that is drafted from the
+/// decided comparisons. It is `None` where nothing was compared.
+pub(crate) fn conclusion(findings: &Findings) -> Option<Block> {
+    match &findings.prose.summary {
+        Some(text) => Some(Block::Prose(text.clone())),
+        None => drafted(&findings.run.base, findings.run.control.as_deref(), &findings.workloads),
+    }
+}
+
+/// Returns machine, sponsor, links and deviations, for a plan that has any of them.
 pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     let prose = &findings.prose;
-    if prose.is_empty() {
-        return Vec::new();
-    }
-    let mut blocks = vec![Block::section("Summary", "summary")];
-    match &prose.summary {
-        Some(text) => blocks.push(Block::Prose(text.clone())),
-        None => {
-            blocks.extend(drafted(&findings.run.base, findings.run.control.as_deref(), &findings.workloads))
-        }
-    }
+    let mut blocks: Vec<Block> = Vec::new();
     blocks.extend(prose.machine.iter().map(|text| Block::Prose(format!("**Machine.** {text}"))));
     let mut facts: Vec<(String, String)> = Vec::new();
     let follows = [prose.author.clone(), prose.year.map(|year| year.to_string())];
@@ -47,6 +47,9 @@ pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     }
     blocks.extend(list("Links", &prose.links));
     blocks.extend(list("Differences from the original report", &prose.deviations));
+    if !blocks.is_empty() {
+        blocks.insert(0, Block::section("Method", "method"));
+    }
     blocks
 }
 
@@ -147,7 +150,7 @@ fn drafted(base: &str, control: Option<&str>, workloads: &[WorkloadFindings]) ->
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
         let names = names.map(|variant| variant.variant.as_str());
         for name in names.filter(|name| *name != base && Some(*name) != control) {
-            items.extend(sentence(base, name, workload).map(|text| format!("* {of}{name} {text}")));
+            items.extend(sentence(base, name, workload).map(|text| format!("* {of}{text}")));
         }
     }
     (!items.is_empty()).then(|| Block::Prose(format!("*{DRAFTED}.*\n\n{}", items.join("\n"))))
@@ -164,8 +167,8 @@ struct DecidedGroup<'a> {
     all: usize,
 }
 
-/// Returns the sentence for one variant: `against a: slower in 9 of 10 writes (0.71 × a's rate in
-/// the geometric mean, 0.55 to 0.86); same in 3 steps.`
+/// Returns the sentences for one variant, such as `In qp500, b is 33 % slower than a (ratio 0.67,
+/// 95 % CI 0.58–0.77). 3 steps are the same.`
 fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<String> {
     let compared: Vec<Compared<'_>> = workload
         .judged_steps()
@@ -178,24 +181,33 @@ fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<Strin
         return None;
     }
     if compared.iter().all(|(_, variant, _)| variant.to_base.verdict.is_none()) {
-        return Some(format!("against {base}: one block, so nothing is decided."));
+        return None;
     }
     let mut parts = parts(&compared);
     parts.sort_by(|one, other| other.weight().total_cmp(&one.weight()));
     let (large, small): (Vec<DecidedGroup<'_>>, Vec<DecidedGroup<'_>>) =
         parts.into_iter().partition(|part| part.mean().exp_m1().abs() >= LARGE);
     let (described, others) = large.split_at(large.len().min(DESCRIBED));
-    let mut texts: Vec<String> = described.iter().map(|part| part.text(base)).collect();
+    let mut texts: Vec<String> = described.iter().map(|part| part.text(base, name)).collect();
     let steps = |parts: &[DecidedGroup<'_>]| parts.iter().map(|part| part.steps.len()).sum::<usize>();
-    let counted =
-        |count: usize, text: &str| (count > 0).then(|| format!("{text} {}", numbered(count, "step")));
-    texts.extend(counted(steps(others), "also decided in"));
-    texts.extend(counted(steps(&small), "decided, but within 5 %, in"));
-    for (verdict, text) in [(Verdict::Same, "same in"), (Verdict::Undecided, "undecided in")] {
-        let of_verdict = compared.iter().filter(|(_, variant, _)| variant.to_base.verdict == Some(verdict));
-        texts.extend(counted(of_verdict.count(), text));
-    }
-    (!texts.is_empty()).then(|| format!("against {base}: {}.", texts.join("; ")))
+    let of_verdict = |wanted: Verdict| {
+        compared.iter().filter(|(_, variant, _)| variant.to_base.verdict == Some(wanted)).count()
+    };
+    let counts = [
+        (steps(others), "differ too"),
+        (steps(&small), "differ by less than 5 %"),
+        (of_verdict(Verdict::Same), "are the same"),
+        (of_verdict(Verdict::Undecided), "are undecided"),
+    ];
+    let counted = |(count, text): (usize, &str)| match count {
+        0 => None,
+        1 => Some(format!("1 step {}", text.replacen("are", "is", 1).replacen("differ", "differs", 1))),
+        count => Some(format!("{count} steps {text}")),
+    };
+    let counted: Vec<String> = counts.into_iter().filter_map(counted).collect();
+    let counted: Vec<&str> = counted.iter().map(String::as_str).collect();
+    texts.extend((!counted.is_empty()).then(|| format!("{}.", listed(&counted))));
+    (!texts.is_empty()).then(|| texts.join(" "))
 }
 
 fn parts<'a>(compared: &[Compared<'a>]) -> Vec<DecidedGroup<'a>> {
@@ -234,17 +246,17 @@ impl DecidedGroup<'_> {
         self.mean().abs() * self.steps.len() as f64
     }
 
-    fn text(&self, base: &str) -> String {
-        let word = self.verdict.word();
+    fn text(&self, base: &str, name: &str) -> String {
         let names: Vec<&str> = self.steps.iter().map(|(step, ..)| step.name.as_str()).collect();
-        let whose = |of: &str| format!("{of} × {base}'s {}", self.figure());
-        let cause = self.cause().map_or_else(String::new, |cause| format!(", {cause}"));
+        let cause = self.cause().map_or_else(String::new, |cause| format!(" {cause}"));
+        let difference = self.difference(base);
         match self.steps.as_slice() {
             [(step, _, ratio)] => {
-                let interval = ratio.interval().map_or_else(String::new, |interval| {
-                    format!(", 95 % interval {}", interval_text(interval))
-                });
-                format!("{word} in {} ({}{interval}{cause})", step.name, whose(&bounded_text(ratio)))
+                let interval = ratio
+                    .interval()
+                    .map_or_else(String::new, |interval| format!(", 95 % CI {}", interval_text(interval)));
+                let ratio = bounded_text(ratio);
+                format!("In {}, {name} is {difference} (ratio {ratio}{interval}).{cause}", step.name)
             }
             steps => {
                 let steps_text = match names.len() <= NAMED {
@@ -257,18 +269,25 @@ impl DecidedGroup<'_> {
                     [lowest, .., highest] => format!("{} to {}", bounded_text(lowest), bounded_text(highest)),
                     _ => String::new(),
                 };
-                let mean = whose(&ratio_text(self.mean().exp(), 2));
-                format!("{word} in {steps_text} ({mean} in the geometric mean, {range}{cause})")
+                format!("In {steps_text}, {name} is {difference} on average (ratios {range}).{cause}")
             }
         }
     }
 
-    fn figure(&self) -> &'static str {
-        if self.steps.iter().all(|(step, ..)| step.less_is_better) { "time" } else { "rate" }
+    /// Returns words such as `33 % slower than a`, or from a factor of 2 on `2.5 times as fast as a`.
+    fn difference(&self, base: &str) -> String {
+        let are_times = self.steps.iter().all(|(step, ..)| step.less_is_better);
+        let speed = if are_times { (-self.mean()).exp() } else { self.mean().exp() };
+        match speed {
+            2.0.. => format!("{} times as fast as {base}", fixed(Some(speed), 1)),
+            1.0..2.0 => format!("{} % faster than {base}", fixed(Some(100.0 * (speed - 1.0)), 0)),
+            0.5..1.0 => format!("{} % slower than {base}", fixed(Some(100.0 * (1.0 - speed)), 0)),
+            _ => format!("{} times as fast as {base}", fixed(Some(speed), 2)),
+        }
     }
 
-    /// Returns the cause according to the steps' cost breakdowns, such as
-    /// `most of it user CPU per operation, ×0.74 on the rate`. It is `None` where a step has no
+    /// Returns a sentence on the cause according to the steps' cost breakdowns, such as `Most of it
+    /// is user CPU per operation (×0.74 on the rate).` It is `None` where a step has no
     /// breakdown, and where no cause is most of the difference.
     fn cause(&self) -> Option<String> {
         const CAUSES: [Cause; 4] = [Cause::CpuUser, Cause::CpuKernel, Cause::IoWait, Cause::Idle];
@@ -285,7 +304,7 @@ impl DecidedGroup<'_> {
         let (cause, log) = all.into_iter().max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))?;
         (log / self.mean() >= MOST_OF_IT).then(|| {
             let factor = fixed(Some(log.exp()), 2);
-            format!("most of it {}, ×{factor} on the rate", of_operation(cause))
+            format!("Most of it is {} (×{factor} on the rate).", of_operation(cause))
         })
     }
 }
@@ -315,11 +334,8 @@ mod tests {
 
     #[test]
     fn one_block_decides_nothing() {
-        insta::assert_snapshot!(said(&fixture::findings()), @r#"
-        *Drafted from the decided comparisons.*
-
-        * <b>&" against rollback: one block, so nothing is decided.
-        "#);
+        let findings = fixture::findings();
+        assert!(drafted(&findings.run.base, None, &findings.workloads).is_none());
     }
 
     #[test]
@@ -331,7 +347,7 @@ mod tests {
             }
         }
         let text = said(&findings);
-        assert!(text.contains(": undecided in ") && !text.contains("rate"), "{text}");
+        assert!(text.contains(" are undecided") && !text.contains("ratio"), "{text}");
     }
 
     #[test]
@@ -356,6 +372,6 @@ mod tests {
             }
         }
         let text = said(&findings);
-        assert!(text.contains("most of it user CPU per operation, ×") && !text.contains("31.9"), "{text}");
+        assert!(text.contains("Most of it is user CPU per operation (×") && !text.contains("31.9"), "{text}");
     }
 }

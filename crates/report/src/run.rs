@@ -133,11 +133,16 @@ fn how_to_read(findings: &Findings) -> String {
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(doubts(findings));
+    blocks.extend(plan_words::conclusion(findings));
     blocks.extend(charts.map(|charts| key(findings, charts)));
-    blocks.extend(warnings_of(findings, Severity::Invalid));
-    if findings.workloads.len() > 1 {
-        blocks.push(Block::Link("Contents".to_owned(), "#contents".to_owned()));
-    }
+    blocks.push(Block::Text(Tone::Muted, host_line(&findings.run)));
+    blocks.push(Block::Link("Contents".to_owned(), "#contents".to_owned()));
+    let invalid = warnings_of(findings, Severity::Invalid);
+    let (at_once, folded) = match mostly_invalid(findings) {
+        Some(_) => (invalid, None),
+        None => (None, invalid),
+    };
+    blocks.extend(at_once);
     let workloads = || findings.workloads.iter().enumerate();
     for (number, workload) in workloads() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
@@ -148,6 +153,10 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
                 .map(|_| Block::Text(Tone::Muted, how_to_read(findings))),
         );
     }
+    blocks.extend(folded.map(|warnings| {
+        let count = of_severity(findings, Severity::Invalid).len();
+        Block::Fold(format!("{} on figures that are invalid or missing", numbered(count, "warning")), vec![warnings])
+    }));
     blocks.push(Block::Contents);
     blocks.extend(plan_words::prose(findings));
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
@@ -187,6 +196,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
 pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, own_title(findings))];
     blocks.extend(doubts(findings));
+    blocks.extend(plan_words::conclusion(findings));
     blocks.push(key(findings, charts));
     let count =
         of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();

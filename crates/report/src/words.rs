@@ -161,7 +161,9 @@ pub(crate) fn restless_text(levels: &[RestlessLevel]) -> String {
 /// l.i2`.
 pub(crate) fn deferred_text(work: &WorkLeft) -> String {
     let WorkLeft { level, more, share, written_bytes, from, to } = work;
-    let share = share.zip(*written_bytes).map_or_else(String::new, |(share, written)| {
+    // A share of next to nothing says nothing.
+    let written = written_bytes.filter(|bytes| *bytes >= 1_000_000);
+    let share = share.zip(written).map_or_else(String::new, |(share, written)| {
         let written = megabytes(written);
         match share > 1.0 {
             true => format!(" (more than the {written} written)"),

@@ -235,13 +235,25 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// With fewer operations the 99th percentile is the longest of them, which says little about
-    /// the others.
-    const MIN_OPERATIONS: u64 = 100;
+    /// Returns the 90th percentile in microseconds, or `None` for fewer than 10 operations: it would
+    /// be the longest of them, which says little about the others.
+    pub fn known_p90_us(&self) -> Option<u64> {
+        (self.count >= 10).then_some(self.p90_us)
+    }
 
-    /// Returns the 99th percentile in microseconds, or `None` where there are too few operations.
+    /// Returns the 95th percentile in microseconds, or `None` for fewer than 20 operations.
+    pub fn known_p95_us(&self) -> Option<u64> {
+        (self.count >= 20).then_some(self.p95_us)
+    }
+
+    /// Returns the 99th percentile in microseconds, or `None` for fewer than 100 operations.
     pub fn known_p99_us(&self) -> Option<u64> {
-        (self.count >= Self::MIN_OPERATIONS).then_some(self.p99_us)
+        (self.count >= 100).then_some(self.p99_us)
+    }
+
+    /// Returns the percentile 99.9 in microseconds, or `None` for fewer than 1000 operations.
+    pub fn known_p999_us(&self) -> Option<u64> {
+        (self.count >= 1000).then_some(self.p999_us)
     }
 }
 

@@ -161,25 +161,25 @@ fn unit(steps: &[&StepFindings]) -> String {
     shared_unit(steps.iter().map(|step| step.rate_label.as_str())).unwrap_or("per s").to_owned()
 }
 
-/// A function that gives a figure in microseconds.
-type LatencyFigure = fn(&Latency) -> u64;
+/// A function that gives a figure in microseconds, if it is known.
+type LatencyFigure = fn(&Latency) -> Option<u64>;
 
 fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
     let head = if scope.are_times() { "time" } else { "rate" };
     let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(head, &unit(steps), 0)];
     let figures: [(&str, LatencyFigure); 5] = [
-        ("mean", |latency| latency.mean_us.round() as u64),
-        ("p50", |latency| latency.p50_us),
-        ("p95", |latency| latency.p95_us),
-        ("p99", |latency| latency.p99_us),
-        ("max", |latency| latency.max_us),
+        ("mean", |latency| Some(latency.mean_us.round() as u64)),
+        ("p50", |latency| Some(latency.p50_us)),
+        ("p95", Latency::known_p95_us),
+        ("p99", Latency::known_p99_us),
+        ("max", |latency| Some(latency.max_us)),
     ];
     columns.extend(figures.iter().map(|(name, _)| Column::ranked(name, "ms", 0)));
     let row = |step: &&StepFindings| {
         let variant = step.variants.first();
         let latency = variant.and_then(|variant| variant.latency.as_ref());
         let figures = figures.iter().map(|(_, figure)| {
-            Cell::from(latency.map_or(NONE.to_owned(), |latency| milliseconds(figure(latency))))
+            Cell::from(latency.and_then(figure).map_or(NONE.to_owned(), milliseconds))
         });
         let name = variant.map_or("", |variant| &variant.variant);
         let head = [step.name.clone(), rate_text(scope, step, name)].map(Cell::from);

@@ -90,25 +90,29 @@ pub(crate) fn rate(_: &StepFindings, variant: &VariantStep) -> Option<SweepPoint
 }
 
 pub(crate) fn p50_us(step: &StepFindings, variant: &VariantStep) -> Option<SweepPoint> {
-    percentile(step, variant, |latency| latency.p50_us)
+    percentile(step, variant, |latency| Some(latency.p50_us))
 }
 
 pub(crate) fn p95_us(step: &StepFindings, variant: &VariantStep) -> Option<SweepPoint> {
-    percentile(step, variant, |latency| latency.p95_us)
+    percentile(step, variant, Latency::known_p95_us)
 }
 
 pub(crate) fn p99_us(step: &StepFindings, variant: &VariantStep) -> Option<SweepPoint> {
-    percentile(step, variant, |latency| latency.p99_us)
+    percentile(step, variant, Latency::known_p99_us)
 }
 
 /// Returns a percentile of the response times of the headline's kind.
-fn percentile(step: &StepFindings, variant: &VariantStep, of: fn(&Latency) -> u64) -> Option<SweepPoint> {
+fn percentile(
+    step: &StepFindings,
+    variant: &VariantStep,
+    of: fn(&Latency) -> Option<u64>,
+) -> Option<SweepPoint> {
     let of_block = |run: &StepRun| {
         let response = &run.kind(&step.headline_kind)?.response;
-        (response.count > 0).then(|| of(response) as f64)
+        of(response).filter(|_| response.count > 0).map(|us| us as f64)
     };
     Some(SweepPoint {
-        value: of(latency(variant)?) as f64,
+        value: of(latency(variant)?)? as f64,
         blocks: spread(variant.valid_runs().filter_map(of_block)),
     })
 }

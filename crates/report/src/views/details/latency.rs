@@ -76,10 +76,15 @@ fn figures_of(latency: &Latency) -> Vec<String> {
         return row;
     }
     row.push(duration_us(latency.mean_us));
-    row.extend(
-        [latency.p50_us, latency.p90_us, latency.p95_us, latency.p99_us, latency.p999_us, latency.max_us]
-            .map(duration_whole_us),
-    );
+    let times = [
+        Some(latency.p50_us),
+        latency.known_p90_us(),
+        latency.known_p95_us(),
+        latency.known_p99_us(),
+        latency.known_p999_us(),
+        Some(latency.max_us),
+    ];
+    row.extend(times.map(|time| time.map_or(NOT_AVAILABLE.to_owned(), duration_whole_us)));
     row
 }
 
