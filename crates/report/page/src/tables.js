@@ -308,14 +308,16 @@ function paint(cell, [tone, sign]) {
 
 /** Class and sign of ratios without verdicts, by the page's rule for colours. */
 const SIGNS = {
-  verdicts: { better: BY_VERDICT.faster, worse: BY_VERDICT.slower },
+  verdicts: { better: BY_VERDICT.faster, worse: BY_VERDICT.slower, needsInterval: true },
   thresholds: { better: ["green", "▲"], worse: ["red", "▼"] },
 };
 
-function rebase(cell, step, variant, base, variants, { isTime, better, worse }) {
+function rebase(cell, step, variant, base, variants, { isTime, better, worse, needsInterval }) {
   const found = ratioOf(step.rates[variant], step.rates[base]);
   const [above, below] = isTime ? [worse, better] : [better, worse];
-  const isPlain = !found || isOpen(found.sign, found.value);
+  // Without a verdict, only an interval that leaves out 1, or a bound, shows a difference.
+  const isUnsure = needsInterval && found && !found.sign && !(found.low > 1 || (found.high !== null && found.high < 1));
+  const isPlain = !found || isUnsure || isOpen(found.sign, found.value);
   cell.title = "against " + variants[base];
   cell.textContent = found ? signed(found.sign, found.value.toFixed(2)) + " " : "n/a";
   paint(cell, isPlain ? ["", ""] : found.value > 1.05 ? above : found.value < 0.95 ? below : ["", ""]);
