@@ -16,18 +16,18 @@ function reach(points, margin) {
   return Math.min(furthest * 1.08, bound * 1.25);
 }
 
-/** Marks of the axis: 1 and nice steps on both sides. */
+/** Marks of the axis: 1, and round numbers on both sides of it. */
 function marks(bound) {
   const far = Math.exp(bound);
+  const within = (values) => values.filter((value) => value > 0 && Math.abs(Math.log(value)) <= bound).map(Math.log);
   if (far > 3) {
     const steps = far > 30 ? [1] : [1, 2, 5], above = [];
-    for (let power = 1; power <= far; power *= 10) { above.push(...steps.map((step) => step * power).filter((mark) => mark > 1 && mark <= far)); }
-    return [...above.map((mark) => 1 / mark).reverse(), 1, ...above].map(Math.log);
+    for (let power = 1; power <= far; power *= 10) { above.push(...steps.map((step) => step * power).filter((mark) => mark > 1)); }
+    return within([...above.map((mark) => 1 / mark).reverse(), 1, ...above]);
   }
-  const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 100].find((step) => (far - 1) / step <= 4) || 1000;
-  const above = [];
-  for (let value = 1 + step; value <= far; value += step) { above.push(value); }
-  return [...above.map((value) => 1 / value).reverse(), 1, ...above].map(Math.log);
+  if (far > 1.6) { return within([0.35, 0.5, 0.7, 1, 1.4, 2, 2.8]); }
+  const step = [0.01, 0.02, 0.05, 0.1].find((step) => (far - 1) / step <= 4) || 0.2;
+  return within([-4, -3, -2, -1, 0, 1, 2, 3, 4].map((number) => 1 + number * step));
 }
 
 const isDecided = (verdict) => !!verdict && verdict !== "undecided" && verdict !== "invalid";
