@@ -126,6 +126,7 @@ mod tests {
         5 DidNotRun
         ");
         assert_eq!(text(&found.steps[0].base_left_out), "");
+        // `base_blocks` counts pairs, and only block 4 has a rate on both sides.
         assert_eq!(found.steps[0].base_blocks, 1);
         assert_snapshot!(text(&found.steps[1].new_left_out), @r"
         3 CellFailed quoted text: died at start: y; its log is l

@@ -4,8 +4,8 @@
 //! Each step has two values per run: the rate, and the 99th percentile of response times. A run in
 //! which no block of the step is valid has no value, and a run in which a valid block stalled has
 //! the value 0. With ratios, both values are divided by the plan's base, so changes in the machine
-//! from night to night cancel out. Changes are judged by permutations of the series, adjusted over
-//! all series. docs/concepts/statistics-methods.md has the sources.
+//! from night to night cancel out. Permutation tests find the changes, and their p-values are
+//! adjusted over all series. docs/concepts/statistics-methods.md has the sources.
 
 use dbdyno_record::{Manifest, Run, parallel};
 use serde::Serialize;
@@ -68,7 +68,8 @@ pub enum Measure {
 pub enum Followed {
     #[default]
     Rate,
-    /// The headline's seconds, of which less is better.
+    /// Seconds, for a step whose headline figure is a time, such as one that builds an index. Less
+    /// is better.
     Seconds,
     /// The 99th percentile of the step's response times, in microseconds. An open loop that kept
     /// its schedule in any run has only this series, because its rate is the plan's, night after
@@ -81,8 +82,8 @@ pub struct HistoryChoices<'a> {
     /// `None` = every variant.
     pub variant: Option<&'a str>,
     pub measure: Measure,
-    /// Changes below this fraction count as none, in every step; `None` = the last run's margin,
-    /// step by step.
+    /// The margin of every step: a change below this fraction counts as no change. `None` = each
+    /// step has its margin in the last run's plan.
     pub margin: Option<f64>,
     /// Put runs that are not comparable into one series too, and add a note that says so.
     pub anyway: bool,
@@ -120,13 +121,13 @@ pub struct Series {
     pub variant: String,
     pub follows: Followed,
     /// `true` for a series of response times, where another series follows the same step's rate.
-    /// The series of the rate reports whether the newest run stalled or has no value. The tests of
-    /// all secondary series are a family of their own.
+    /// Only that other series reports whether the newest run stalled or has no value. The p-values
+    /// of all secondary series are adjusted together, apart from those of the other series.
     #[serde(skip)]
     pub is_secondary: bool,
     /// Unit of the values, where they are not ratios.
     pub rate_label: String,
-    /// Changes below this fraction count as none.
+    /// Changes below this fraction count as no change.
     pub margin: f64,
     /// One value per run: 0 where a valid block stalled, `None` where the step has no valid block.
     pub values: Vec<Option<f64>>,
@@ -331,14 +332,16 @@ fn followed(rates: Series, P99Values { values, is_fixed_rate }: P99Values) -> im
         follows: Followed::ResponseP99,
         is_secondary: !is_fixed_rate,
         rate_label: "p99 µs".to_owned(),
-        // The value is 0 where the rate was zero. It is kept only if the rate has no series.
+        // A value of 0 stands for a rate of zero. It is kept only where no series of the rate shows
+        // the zero.
         values: values.into_iter().map(|value| value.filter(|value| is_fixed_rate || *value > 0.0)).collect(),
         ..rates.clone()
     };
     (!is_fixed_rate).then_some(rates).into_iter().chain([times])
 }
 
-/// Looks for changes on a log scale, where a change is a ratio whatever the level.
+/// Looks for changes on a log scale, so that a change by the same ratio counts the same at every
+/// level of a series. `LEVEL` is no such level, but the false discovery rate that is allowed.
 fn judge(series: &mut [&mut Series], runs: &[HistoryRun], seed: u64) {
     let logs: Vec<Vec<f64>> = series.iter().map(|series| logs(series)).collect();
     for (series, found) in series.iter_mut().zip(changes_of_all(&logs, LEVEL, seed)) {
@@ -357,6 +360,7 @@ fn logs(series: &Series) -> Vec<f64> {
 }
 
 fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change> {
+    // Positions in `found` count only the runs that have a value, so they are positions in `known`.
     let known: Vec<(usize, f64)> =
         series.values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).collect();
     let within = equivalence_bounds(series.margin).exp();
@@ -432,6 +436,7 @@ impl Lapse {
 pub struct RunValues {
     pub manifest: Manifest,
     pub(crate) is_going_on: bool,
+    /// How each variant's first server was started.
     pub(crate) starts: Starts,
     pub(crate) summary: HistoryRun,
     pub(crate) steps: Vec<StepValues>,
@@ -464,7 +469,7 @@ impl StepValues {
 }
 
 impl RunValues {
-    /// Values from a run's records, whose findings it computes.
+    /// Computes the findings of `run` from its records, and takes the values from them.
     pub fn of(run: &Run) -> Self {
         Self::of_findings(run, &analyse(run))
     }

@@ -53,8 +53,8 @@ pub(crate) fn seconds(step: &WindowSummary<'_>) -> Vec<SecondPoint> {
 /// The device's load between each two samples within the window.
 pub(crate) fn device_seconds(step: &WindowSummary<'_>) -> Vec<DeviceSecond> {
     let Some(series) = step.counters.get("disk") else { return Vec::new() };
-    // Each key has a value from the file's first sample on, so a position is the same sample in
-    // every column.
+    // Every column begins with the first sample in the counter file, so the values at one position
+    // are from the same sample in all columns.
     let columns = DEVICE_KEYS.map(|key| series.values(key).map(|(_, value)| value).collect::<Vec<_>>());
     let times = series.values("reads").map(|(at_us, _)| at_us);
     let samples: Vec<DeviceSample> = times
@@ -253,6 +253,8 @@ mod tests {
         let found = server_events(&summary(&step), &seconds);
         let whats: Vec<_> = found.iter().map(|event| (event.at_seconds, event.what)).collect();
         assert_eq!(whats, [(0.5, ServerEventKind::Lost), (1.0, ServerEventKind::Stall)]);
+        // In a step that ends by a count and has few answers, the rate of a single second means
+        // nothing.
         step.spec.window = WindowRule::LastEnded;
         step.intervals.clear();
         assert_eq!(server_events(&summary(&step), &seconds).len(), 1, "single seconds say nothing");
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_that_begins_and_ends_within_busy_seconds_is_a_gap() {
+    fn an_outage_of_one_second_is_a_gap_although_every_second_is_busy() {
         let gap =
             |from_us, to_us| steadiness(&[100.0; 20], Span::new(from_us, to_us)).unwrap().longest_gap_seconds;
         assert_eq!((gap(7_500_000, 8_530_000), gap(7_500_000, 8_400_000)), (1, 0));

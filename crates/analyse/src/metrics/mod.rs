@@ -2,8 +2,9 @@
 //!
 //! A group is a file with one entry per metric. The entry makes the field of the group's struct.
 //! Code that uses all entries goes over the list of groups,
-//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). `fsyncs` and `reads` have long formulas of their
-//! own.
+//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). The group `original` has the columns of the
+//! original benchmark's result row. The modules `fsyncs` and `reads` are no groups; they compute
+//! figures whose formulas are too long for an entry.
 
 pub(crate) mod cost;
 pub(crate) mod device;
@@ -60,8 +61,8 @@ pub enum Better {
     Less,
     More,
     Neither,
-    /// The figure does not describe the variant, as with CPU time that the client or other machines
-    /// took, so it has no ratio to the base.
+    /// The figure does not describe the variant, so it has no ratio to the base. Examples are the
+    /// time for which the client polls, and the CPU time that the hypervisor gave to others.
     NotCompared,
 }
 

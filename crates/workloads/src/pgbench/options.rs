@@ -179,6 +179,7 @@ impl WorkloadOptions for PgbenchOptions {
         values_problem(self)
             .or_else(|| checks::problem(&self.checks))
             .or_else(|| self.scripts("END").err().map(|problem| ("files", problem)))
+            // `false`: no step needs the tables as the step before left them, so each may reload.
             .or_else(|| data_problem(self, false))
     }
 
