@@ -38,10 +38,10 @@ pub trait ConnectionTask {
     /// answered. It is called after each such call.
     fn timed(&mut self, _times: OperationTimes) {}
 
-    /// Tells that operations of the task's schedule were given up without being sent. The length of
-    /// the range is the number of these operations, and its end is the next operation that is
-    /// taken. Where several hosts share the schedule, the operations' real numbers may not be in
-    /// the range.
+    /// Tells that operations of the task's schedule were late and will never be sent. The range's
+    /// length is the number of skipped operations, and its end is the operation that the task takes
+    /// from the schedule next. Where several hosts share the schedule, only the length and the end
+    /// are exact: the skipped operations may have numbers outside the range.
     fn skipped(&mut self, _numbers: Range<u64>) {}
 
     /// Returns the statements that were answered in the last call of [`ConnectionTask::perform`],

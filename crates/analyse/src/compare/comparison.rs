@@ -64,7 +64,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     if runs.iter().any(|run| run.manifest.tool.build != "release") {
         notes.push(Warning::new(Code::DebugBuildCompared));
     }
-    // These are for runs that several builds of dbdyno measured, and for steps without checksums.
+    // The next two notes are for runs that several builds of dbdyno measured, and for steps without
+    // checksums.
     notes.extend(runs.iter().filter_map(|run| comparability::several_builds_note(run)));
     notes.extend(runs.iter().filter_map(|run| without_checksums_note(run)));
     let changed =
@@ -86,6 +87,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     notes.extend(missed_note(&steps));
     notes.extend(verdicts::foreign_load_note(&steps));
     notes.extend(rates::fixed_rate_notes(&steps));
+    // A ratio from one block has no inference (interval and tests) and no verdict.
     let one_block = |step: &ComparedStep| step.to_base.ratio.is_some() && step.to_base.verdict.is_none();
     if steps.iter().all(|step| step.to_base.inference().is_none()) && steps.iter().any(one_block) {
         notes.push(Warning::new(Code::OneBlockCompared));
@@ -102,9 +104,9 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     })
 }
 
-/// A step's ratio, or `None` where it does not count in the mean over the steps. It does not where
-/// the plan sets the step's rates, where a block has a rate of zero, and where new did not keep the
-/// rate of background writes that base kept.
+/// Returns a step's ratio, or `None` where it does not count in the mean over the steps. A ratio
+/// does not count if the plan sets the step's rates, if a block has a rate of zero, or if new did
+/// not keep the rate of background writes that base kept.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
     let is_counted = !step.is_fixed_rate && !step.target_missed && step.to_base.zero_rates.is_empty();
     step.to_base.ratio.as_ref().filter(|_| is_counted).map(|ratio| ratio.value)
@@ -269,6 +271,7 @@ fn judge(steps: &mut [&mut ComparedStep]) {
     let percentiles = steps.iter_mut().filter_map(|step| Some((step.to_base.p99.as_mut()?, step.margin)));
     judge_percentiles(&mut percentiles.collect::<Vec<_>>(), &[]);
     let rates = steps.iter_mut().filter_map(|step| {
+        // `decided` names the interim analysis that reached the verdict. It stays `None` here.
         let StepComparison { ratio, verdict, decided, .. } = &mut step.to_base;
         Compared::of(ratio.as_mut()?, step.margin, verdict, Some(decided))
     });
@@ -297,6 +300,7 @@ fn with_verdict(
         misses_target: found.target_missed,
         by_schedule: found.is_fixed_rate.then_some(by_schedule),
     });
+    // Under foreign load, the verdict on the 99th percentile is always undecided.
     if let (Some(_), Some(p99)) = (to_base.foreign_load, &mut to_base.p99) {
         p99.verdict = ForeignLoad::of_percentile(p99.verdict);
     }

@@ -191,8 +191,8 @@ impl RunFigures<'_> {
     }
 
     /// Returns the workload of the group's first step, and the group's ratios as ratios of rates.
-    /// The steps are those of the report's table of groups, but from a sweep only the step with the
-    /// first number of connections, because published figures are for that one.
+    /// The steps are those of the report's table of groups. Steps in a sweep count only at the
+    /// first concurrency level, because published figures are for that level.
     fn group<'s>(
         &'s self,
         figures: &'s GroupFigures,
@@ -413,8 +413,8 @@ mod tests {
 
     #[test]
     fn a_finding_is_seen_where_most_of_its_steps_show_it_and_may_name_one_step_of_a_sweep() {
-        let seen = |steps: &str, times: [u64; 3]| {
-            let mut run = sweep(times);
+        let seen = |steps: &str, thousands: [u64; 3]| {
+            let mut run = sweep(thousands);
             let finding = format!("says = 's'\nbase = 'a'\nvariant = 'b'\nsteps = ['{steps}']\nis = 'above'");
             run.manifest.plan = plan(&format!(
                 "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\ntitle = 'T'\nauthor = 'A'\nyear = 2024\n\

@@ -1,7 +1,7 @@
 //! Measures a server's state before, during and after a step. The server's deferred work is read
-//! before and after the step, to find how much of it the step left to later steps. Where a server's
-//! memory has a limit, the figures are its own memory, the page cache of its files, and how often
-//! the limit was hit.
+//! before and after the step, to find how much of it the step left to later steps. For a server
+//! whose memory has a limit, there are also figures for its own memory, for the page cache of its
+//! files, and for how often the limit was hit.
 
 use crate::model::{
     Code, DeferredLevel, DeferredWork, GroupMemory, StepFindings, StepRun, Warning, WorkLeft,
@@ -92,8 +92,8 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// Returns one warning per variant. It names the steps that left more deferred work to later steps
-/// than they had found, the ones with the most first.
+/// Returns at most one warning per variant and workload. The warning names the steps that left more
+/// deferred work to later steps than they had found. The steps that left the most come first.
 pub(crate) fn deferred_work_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
@@ -139,8 +139,8 @@ fn work_left(deferred_work: &DeferredWork, level: &DeferredLevel, (from, to): (&
     }
 }
 
-/// Returns the memory of the server's control group in the step, or `None` where the server has no
-/// control group of its own.
+/// Returns the memory of the server's control group in the step. It is `None` for a server without
+/// a memory limit, because dbdyno makes a control group only to set a limit.
 pub(crate) fn group_memory(step: &WindowSummary<'_>) -> Option<GroupMemory> {
     const SOURCE: &str = "cgroup";
     step.counters.get(SOURCE)?;

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_are_in_the_queue_of_the_device_that_counts_them_and_not_in_that_of_a_partition() {
+    fn the_queue_depth_of_a_whole_disk_includes_its_flushes_and_that_of_a_partition_does_not() {
         let keys = [&OLD_KERNEL[..], &["discards", "discard_us", "flushes", "flush_us"]].concat();
         let values = [&VALUES[..], &[10, 50_000, 100, 250_000]].concat();
         let mut counters = counted(&keys, &values);

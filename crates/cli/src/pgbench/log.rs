@@ -184,8 +184,8 @@ impl Listener for Watch {
     }
 }
 
-/// Number of the random stream that decides which transactions have a line. Transactions use other
-/// streams.
+/// The random stream that chooses the transactions to log, where only a sample of them is logged.
+/// The transactions themselves use other streams.
 const SAMPLES: u32 = u32::MAX;
 
 /// Options of the log that `-l` requests.
@@ -221,8 +221,8 @@ pub(super) struct Logs {
 
 struct LogFile {
     out: Box<dyn Write + Send>,
-    /// Start of the current interval, as a time since 1970, and its figures. It is `None` until the
-    /// clock runs.
+    /// Start of the current interval, as a time since 1970, and its figures. It is `None` until
+    /// [`Logs::begin`] sets the start of the first interval.
     interval: Option<(Duration, LogInterval)>,
     /// The error of the first line that could not be written.
     failure: Option<Error>,
@@ -277,7 +277,7 @@ impl Logs {
         Ok(Self { files, of_client: threads(invocation.clients, invocation.jobs), format })
     }
 
-    /// Starts the clock at `at`.
+    /// Starts the first interval of each file at `at`.
     pub(super) fn begin(&self, at: SystemTime) {
         for file in &self.files {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
