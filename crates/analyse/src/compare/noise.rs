@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_that_is_in_all_steps_together_is_reported_where_none_shows_it_alone() {
+    fn a_trend_that_all_variants_share_is_reported_where_none_shows_it_alone() {
         let rates =
             [(100_000, 100_000), (97_000, 98_000), (98_000, 94_000), (91_000, 95_000), (90_000, 80_000)];
         let reported: Vec<String> =

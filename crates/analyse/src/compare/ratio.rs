@@ -53,8 +53,8 @@ fn bound(run: &StepRun, base: &StepRun) -> Option<Bound> {
     }
 }
 
-/// Returns the geometric mean of the blocks' ratios, each given with its block, or `None` without
-/// one.
+/// Returns the geometric mean of the blocks' ratios, each given with its block, or `None` if there
+/// are no blocks.
 pub fn ratio_of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
     let value = match blocks.as_slice() {
         [] => return None,
@@ -97,7 +97,7 @@ pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Optio
     Some(PercentileRatio { ratio, verdict: None })
 }
 
-/// Form of [`p99_ratio`] for two runs, whose blocks are not paired.
+/// Form of [`p99_ratio`] for step runs from two runs of dbdyno, whose blocks are not paired.
 pub(crate) fn unpaired_p99_ratio(
     runs: &[StepRun],
     base: &[StepRun],

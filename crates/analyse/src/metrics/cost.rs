@@ -359,6 +359,8 @@ mod tests {
     fn fsyncs_of_log_and_data_files_are_found_in_the_views_of_every_postgres_version() {
         let fsyncs = |keys: &[&str], values: Vec<i64>| {
             let mut counters = counters();
+            // Sessions report their counts when they end, so the counts are complete only if the
+            // last sample finds no session of the load left.
             let keys = [keys, &["load_sessions"]].concat();
             let samples = [(0, vec![0; values.len()]), (2_500_000, [values, vec![0]].concat())];
             counters.extend(series("status", &keys, &samples));

@@ -68,8 +68,8 @@ impl Verdict {
 }
 
 /// CPU time that other programs took from server and client, where it could explain a difference
-/// beyond the margin. Each share is the others' part of the CPU time that server and client could
-/// have had.
+/// beyond the margin. Each share is this time ÷ the CPU time that was available to the server or to
+/// the client, whichever has fewer CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ForeignLoad {
     pub base_share: f64,
@@ -186,8 +186,8 @@ pub struct Effect {
     /// Name of the effect: `binlog: on against off`, `binlog on × doublewrite off`.
     pub name: String,
     /// A main effect is the rate at a level ÷ the rate at the base's level, over all combinations
-    /// of the other factors. An interaction is the ratio of one factor where the other has changed
-    /// too ÷ its ratio where the other has not; 1 means that they do not interact.
+    /// of the other factors. An interaction is this ratio for one factor where the second factor
+    /// has changed too ÷ this ratio where the second has not; 1 means that they do not interact.
     pub ratio: Ratio,
     /// Blocks in which all of the effect's variants are valid and one answered nothing. They have
     /// no ratio, and the verdict is at best undecided.

@@ -47,14 +47,15 @@ pub(super) struct Pitfall {
     /// The pitfall is met only if it misleads in some variants and not in all.
     #[serde(default)]
     differs: bool,
-    /// Name of a check in [`LINE_CHECKS`]. The pitfall is met if it finds lines in option files.
+    /// Name of a check in [`LINE_CHECKS`]. The pitfall is met if the check finds lines in option
+    /// files.
     lines: Option<String>,
     pub(super) effect: String,
     /// The remedy: what to write in the option file.
     write: String,
 }
 
-/// The quantity that a setting's value is compared with, after multiplication by a factor.
+/// A setting's value is compared with this quantity times a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum BoundedBy {
@@ -106,6 +107,8 @@ impl Pitfall {
         })
     }
 
+    /// Whether the pitfall is about the subject's product and version, and the subject's settings
+    /// and their meaning are known.
     fn is_about(&self, subject: &Subject) -> bool {
         let (from, below) = self.versions.split_once("..").unwrap_or_default();
         let is_named = |name: &String| name == subject.product.name || name == subject.family.name;
@@ -128,6 +131,7 @@ impl Pitfall {
                 found.value.number().zip(bound).is_some_and(|(value, bound)| holds(&value, &bound))
             })
         };
+        // The record of a server that others run does not have the server's configuration.
         let is_as_configured = |wanted| subject.is_on_record() && found.is_configured == wanted;
         Some(
             (self.values.is_empty() || self.values.iter().any(|value| says_the_same(value, &text)))

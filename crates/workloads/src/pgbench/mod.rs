@@ -2,8 +2,8 @@
 //! pgbench's expressions, commands and tables.
 //!
 //! A transaction is one pass over a script, which is drawn by weight. The code is written from
-//! pgbench's manual and the formulas in its source. Every record lists where it differs, with the
-//! texts of `deviations.toml`.
+//! pgbench's manual and the formulas in its source. Every record lists where the workload differs
+//! from pgbench, with the texts of `deviations.toml`.
 
 mod expression;
 mod load;
@@ -85,6 +85,7 @@ impl PgbenchSetup {
         let [high, low, ..] = Philox::new(seed, 0).at(0, 0, 0);
         variables.set_value(SCALE, Value::Int(self.scale() as i64));
         variables.set_value(CLIENT, Value::Int(client.into()));
+        // The first seed is `default_seed`, for hash functions. The second is `random_seed`.
         variables.set_value(SEEDS[0], Value::Int((u64::from(high) << 32 | u64::from(low)) as i64));
         variables.set_value(SEEDS[1], Value::Int(seed as i64));
         for (name, value) in &self.options.define {
@@ -95,6 +96,7 @@ impl PgbenchSetup {
         }
     }
 
+    /// Returns the scripts' names, which `kept` interns for the life of the process.
     fn script_names(&self) -> Vec<&'static str> {
         let scripts = self.scripts.iter().flat_map(|scripts| &scripts.list);
         scripts.map(|source| sources::kept(source.name.clone())).collect()
@@ -248,9 +250,9 @@ impl Pgbench {
         Ok(crate::workload::script_entry(&scripts.hash(), texts.collect()))
     }
 
-    /// Returns whether balances are compared. Only the original's own scripts are known to keep
-    /// them in balance.
-    fn is_balanced(&self) -> bool {
+    /// Returns whether the balances before and after a step are compared. Only pgbench's built-in
+    /// scripts are known to change accounts and history by the same sum.
+    fn compares_balances(&self) -> bool {
         let stores = self.setup.context.stores_data();
         let scripts = self.setup.scripts.as_ref();
         stores && scripts.is_ok_and(|scripts| scripts.list.iter().all(|source| source.builtin.is_some()))
@@ -307,14 +309,14 @@ impl Workload for Pgbench {
         }
         // The step that loads has no kind.
         if self.steps[index].kind.is_some() {
-            if self.setup.options.use_existing && self.is_balanced() {
+            if self.setup.options.use_existing && self.compares_balances() {
                 self.find_scale(session).await?;
             }
             let PgbenchSetup { options, context, .. } = &*self.setup;
             let step = &self.steps[index].name;
             works.extend(checks::before(context, &options.checks, step, session).await?);
             works.extend(self.make_ready(session).await?);
-            if self.is_balanced() {
+            if self.compares_balances() {
                 self.balances = Some(Balances::read(session).await?);
             }
         }
