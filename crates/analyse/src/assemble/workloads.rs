@@ -1,6 +1,6 @@
 //! Puts together the findings of one workload: its steps in order, each with rates, ratios and runs
-//! for all variants and blocks. Sections of the report have the same executions of steps, with some
-//! of the variants, compared with another base.
+//! for all variants and blocks. A section of the report shows the same runs of steps again, for
+//! some of the variants, and may compare them with another base.
 
 use dbdyno_model::{Report, Section};
 use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo, parallel};
@@ -85,6 +85,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
 fn check_answers(runs: &mut [VariantRuns<'_>], base: &str) {
     let Some(of_base) = runs.iter().position(|of| of.variant.name == base) else { return };
     let base_runs: Vec<StepRun> = valid(&runs[of_base].runs).cloned().collect();
+    // Only executions (queries and other work that is timed one by one) have answers in the record.
     if base_runs.iter().all(|run| run.executions.is_empty()) {
         return;
     }
@@ -125,7 +126,7 @@ pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> V
 /// A variant's runs of one step in the order of blocks, and the response times of the valid ones.
 struct VariantRuns<'a> {
     variant: &'a VariantInfo,
-    executions: Vec<(&'a CellRecord, &'a StepRecord)>,
+    records: Vec<(&'a CellRecord, &'a StepRecord)>,
     runs: Vec<StepRun>,
     latency: Option<Latency>,
 }
@@ -139,23 +140,23 @@ fn runs_of<'a>(run: &Run, cells: &[&'a CellRecord], variant: &'a VariantInfo, na
         let of_cell = cell.invalid_reasons().map(Warning::quoted);
         (StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }, times)
     };
-    let mut executions: Vec<(&CellRecord, &StepRecord)> = cells
+    let mut records: Vec<(&CellRecord, &StepRecord)> = cells
         .iter()
         .filter(|cell| cell.id.variant == variant.name)
         .flat_map(|cell| cell.steps.iter().map(move |step| (*cell, step)))
         .filter(|(_, step)| step.name == name)
         .collect();
-    executions.sort_by_key(|(cell, _)| cell.id.block);
+    records.sort_by_key(|(cell, _)| cell.id.block);
     let runs: Vec<(StepRun, Option<Histogram<u64>>)> =
-        executions.iter().map(|(cell, step)| figures(cell, step)).collect();
+        records.iter().map(|(cell, step)| figures(cell, step)).collect();
     let is_valid = |found: &&(StepRun, _)| found.0.validity == Validity::Valid;
     let latency = pooled(runs.iter().filter(is_valid).filter_map(|(_, times)| times.as_ref()));
-    VariantRuns { variant, executions, runs: runs.into_iter().map(|(run, _)| run).collect(), latency }
+    VariantRuns { variant, records, runs: runs.into_iter().map(|(run, _)| run).collect(), latency }
 }
 
 fn variant_step(of_variant: VariantRuns<'_>, spec: &StepSpec) -> VariantStep {
-    let VariantRuns { variant, executions, runs, latency } = of_variant;
-    let steps = executions.iter().map(|(cell, step)| (cell.id.block, *step));
+    let VariantRuns { variant, records, runs, latency } = of_variant;
+    let steps = records.iter().map(|(cell, step)| (cell.id.block, *step));
     let rates: Vec<f64> = valid(&runs).map(|run| run.rate).collect();
     let target = spec.target.as_ref();
     let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
@@ -172,6 +173,7 @@ fn variant_step(of_variant: VariantRuns<'_>, spec: &StepSpec) -> VariantStep {
         latency,
         query_plans: plans_of(steps.clone()),
         executed_plans: executed_plans(steps),
+        // Whether a time limit ended runs, so that the median of their times is only a lower bound.
         cut_off: is_median_bound(valid(&runs).map(|run| (run.rate, run.cut_off))),
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
@@ -226,8 +228,8 @@ pub(crate) fn keep_grouping(report: &Report, steps: &mut [Vec<StepFindings>]) {
     }
 }
 
-/// Removes the figures per second and per statement. A section repeats executions that the run's
-/// own steps already show with these figures.
+/// Removes the figures per second and per statement. A section repeats runs that the workload's own
+/// steps already show with these figures.
 fn without_seconds(run: &mut StepRun) {
     run.seconds.clear();
     run.device_seconds.clear();

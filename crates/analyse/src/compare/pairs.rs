@@ -14,7 +14,8 @@ pub(crate) enum Family {
     /// The pairs that the plan compares: each variant with its base, and the pairs in its sections
     /// and its published figures.
     Planned,
-    /// The base with itself under its second name, which tests the other comparisons.
+    /// The base with the control, which is the base again under a second name. A difference between
+    /// them is a false one, so it shows how far the other comparisons can be trusted.
     Control,
     /// All other pairs of variants. They are compared when a reader asks for another base.
     Others,
@@ -45,7 +46,8 @@ pub(crate) fn variants_of<'a>(
     variants.contains(&base).then_some((base, variants))
 }
 
-/// Whether a section is about a workload.
+/// Whether a section is about a workload. A section selects workloads by set-up, which is the part
+/// of the workload's name after `@`.
 pub(crate) fn has_workload(section: &Section, workload: &str) -> bool {
     let setup = workload_and_setup(workload).1.unwrap_or_default();
     section.setups.is_empty() || section.setups.iter().any(|name| name == setup)

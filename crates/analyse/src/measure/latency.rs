@@ -1,5 +1,6 @@
-//! Computes latency percentiles and response-time buckets from the common window's histograms.
-//! Programs that need more than percentiles get the histograms themselves.
+//! Computes latency percentiles and response-time buckets from the histograms in a step's common
+//! window, which is the time over which rates are computed. [`operation_histograms`] gives the
+//! histograms themselves, for exports.
 
 use dbdyno_record::{CellRecord, Clock, HistogramSpan, Run, StepRecord, parallel};
 use hdrhistogram::Histogram;
@@ -136,8 +137,8 @@ pub struct OperationHistogram {
     pub kind: String,
     /// The clock: `service`, `response` or `lag`.
     pub clock: &'static str,
-    /// Lowest and highest time in a range, both in µs and included, and the number of operations
-    /// with such a time. Ranges without an operation are left out.
+    /// One entry per range of times: its lowest and its highest time in µs, both inclusive, and the
+    /// number of operations in it. Ranges without an operation are left out.
     pub counts: Vec<(u64, u64, u64)>,
 }
 

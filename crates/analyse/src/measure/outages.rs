@@ -36,9 +36,11 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     if losses == 0 {
         return None;
     }
-    // A connection that never comes back has no event with its time. An interval gives `down`, the
-    // connections that are lost at its end, and `down_us`, the time for which connections were lost
-    // in it. Their quotient, up to the interval's length, counts as lost time before its end.
+    // A connection that never comes back has no `Reconnected` event, so intervals have to show when
+    // it was lost. In an interval, `down_us` is the lost time, summed over all connections, and
+    // `down` is the number of connections that are still lost at its end. The time per connection,
+    // `down_us / down`, counts as lost just before the interval's end. It is limited to the
+    // interval's length, because connections that came back are in the sum too.
     spans.extend(step.intervals.iter().filter(|interval| interval.down > 0).map(|interval| {
         let length_us = interval.to_us - interval.from_us;
         (interval.to_us - length_us.min(interval.down_us / interval.down), interval.to_us)
@@ -54,7 +56,8 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     })
 }
 
-/// The warning that an outage needs before the step's figures; `None` without an outage.
+/// The warning about a step's outage, to be read before the step's figures; `None` without an
+/// outage.
 pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
     let outage = outage(step)?;
     // There are two warnings, because an outage affects different figures. With a schedule,
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_overlapping_outages_counts_once_and_each_outage_is_a_reconnect() {
+    fn the_time_of_overlapping_outages_counts_once_and_every_reconnect_is_counted() {
         assert_eq!(reported(Vec::new(), 0, 0), None);
         let overlapping =
             vec![lost(1_000_000), lost(1_100_000), back(4_000_000, 3_000_000), back(4_200_000, 3_100_000)];

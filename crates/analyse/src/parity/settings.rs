@@ -41,8 +41,9 @@ pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) 
 }
 
 /// A variant that has not run. Its settings are those that its build reported, overridden by those
-/// in its configuration. `config` of `variant` is the text of its configuration, which may be an
-/// option file rendered from intents.
+/// in its configuration, whose text is `variant.config`. If the plan has config intents (settings
+/// in terms that are valid for every product), the text is the option file that dbdyno makes of
+/// them.
 ///
 /// For a build that was not asked, only the configured settings are known. They are enough for
 /// [`super::buffer_pool_bytes`], but not for a comparison.
@@ -92,12 +93,16 @@ fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
     settings
 }
 
-/// Replaces reported values by configured ones, written as the server would report them. Settings
-/// that follow a configured one in a way that differs from build to build are removed.
+/// Replaces reported values by configured ones, written as the server would report them. Some
+/// settings depend on a configured one. Where only a running server knows their values
+/// (`KNOWN.follows`), they are removed. Where the values are known, such as the default collation
+/// of a character set, `family.follow` updates them.
 fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &FamilyFacts) {
     let reported = settings.clone();
     let mut names = Vec::new();
     for line in configured.iter().filter(|line| line.is_read) {
+        // `setting` gives the server's name and value for the line: `log_bin` and `OFF` for
+        // `skip_log_bin`.
         if let Some((name, wanted)) = line.setting(settings) {
             let shown = as_shown(settings.get(&name).map_or("", String::as_str), &wanted);
             settings.insert(name.clone(), shown);
@@ -212,8 +217,9 @@ fn changed(subject: &Subject) -> Vec<LineProblem> {
     subject.configured_settings().into_iter().filter_map(changed).collect()
 }
 
-/// Whether the two values differ. Only switches, numbers and words can be compared, not values that
-/// the server expands.
+/// Whether the two values differ. Only switches, numbers and words can be compared. Paths, lists,
+/// numbers that the server shows as words, and numbers that let the server choose (such as -1)
+/// count as equal. So does a value that the server shows in a longer form with the same beginning.
 fn is_changed(family: &FamilyFacts, name: &str, configured: &str, is: &str) -> bool {
     let lower = |text: &str| text.to_ascii_lowercase();
     let is_number_for_word = number(configured).is_some() && number(is).is_none() && switch(is).is_none();

@@ -19,15 +19,15 @@ use crate::words::{blocks_text, listed, reached_rate_text, undecided_text, zero_
 /// Returns the summary of one workload: sentences, then one row per step,
 /// then the meaning of signs and columns.
 pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
-    let (tables, note) = (part(scope, Part::Summary), note(scope));
+    let (tables, legend) = (part(scope, Part::Summary), note(scope));
     let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));
     let caches = caches(scope).into_iter().map(|text| Block::Text(Tone::Doubt, text));
     let sentences = sentences.chain(caches);
-    let note = Some(note).filter(|note| !note.is_empty());
-    let note = one_block(scope).into_iter().chain(note).chain(undecided(scope));
-    let note = note.collect::<Vec<_>>().join(" ");
-    let note = (!note.is_empty()).then_some(Block::Text(Tone::Muted, note));
-    sentences.chain(tables).chain(note).collect()
+    let legend = Some(legend).filter(|legend| !legend.is_empty());
+    let remarks = one_block(scope).into_iter().chain(legend).chain(undecided(scope));
+    let remarks = remarks.collect::<Vec<_>>().join(" ");
+    let last_block = (!remarks.is_empty()).then_some(Block::Text(Tone::Muted, remarks));
+    sentences.chain(tables).chain(last_block).collect()
 }
 
 /// Returns the sentence for a workload in which no comparison has a second block. It is `None` for
@@ -105,8 +105,9 @@ fn note(scope: Scope<'_>) -> String {
     }
 }
 
-/// Makes a table with these columns in their order. The first one is the label. The last argument
-/// of `Column::ranked` is a rank: on a narrow page, columns of a higher rank are left out first.
+/// Makes a table with these columns in their order. The first one is the label. The arguments of
+/// `Column::ranked` are the column's name, its unit and its rank: on a narrow page, columns of a
+/// higher rank are left out first.
 fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
     Table { labels: 1, columns, rows: rows.collect(), ..Table::default() }
 }
@@ -239,7 +240,8 @@ impl<'a> Pairs<'a> {
         }
         let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
         if has_causes {
-            // Only a ratio of rates has factors. For times, the one possible cause is another plan.
+            // If the headlines are rates, a cause is shown with its factor on the rate. If they are
+            // times, the only cause that can be shown is another query plan.
             columns.push(Column::ranked("main cause", if has_p99 { "× on rate" } else { "" }, 4));
         }
         let row = |pair: &Pair<'_>| {
@@ -340,15 +342,17 @@ type BaseCell<'a> = dyn Fn(&StepFindings) -> Cell + 'a;
 /// A function that makes the table cell of a variant other than the base.
 type VariantCell<'a> = dyn Fn(&VariantStep) -> Cell + 'a;
 
-/// Makes a table of several variants against the base, with one column each.
+/// Makes a table of several variants against the base, with one column each. The last argument has
+/// the units in the heads (of the base's column and of the others), then the functions that make
+/// the table cells.
 fn variants_table(
     base: &str,
     names: &[&str],
     steps: &[&StepFindings],
-    ([of_base, of_others], base_cell, variant_cell): ([String; 2], &BaseCell<'_>, &VariantCell<'_>),
+    ([base_unit, others_unit], base_cell, variant_cell): ([String; 2], &BaseCell<'_>, &VariantCell<'_>),
 ) -> Table {
-    let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(base, &of_base, 0)];
-    columns.extend(names.iter().map(|name| Column::ranked(name, &of_others, 0)));
+    let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(base, &base_unit, 0)];
+    columns.extend(names.iter().map(|name| Column::ranked(name, &others_unit, 0)));
     let row = |step: &&StepFindings| {
         let mut line: Vec<Cell> = vec![step.name.clone().into(), base_cell(step)];
         line.extend(names.iter().map(|name| step.variant(name).map_or(NONE.into(), variant_cell)));
@@ -417,7 +421,9 @@ fn has_verdicts(scope: Scope<'_>) -> bool {
         || scope.workload.max_ratio_blocks(&scope.run.base) > 1
 }
 
-/// Returns the verdict of a step, if the step says anything about the variant.
+/// Returns the variant's verdict in a step. It is `None` where there is no ratio, no rate of zero
+/// and no reason for being undecided. A verdict without any of these (`Invalid`) says only that no
+/// valid runs could be compared.
 fn shown_verdict(variant: &VariantStep) -> Option<Verdict> {
     let says_something = variant.to_base.ratio.is_some()
         || !variant.to_base.zero_rates.is_empty()
@@ -526,8 +532,8 @@ impl<'a> Against<'a> {
         });
         let ratios = steps.filter_map(|(step, variant)| Some((variant.to_base.ratio.as_ref()?, step)));
         // A ratio's tone says whether it is more than 5 % faster (`Above`) or slower (`Below`), for
-        // rates and for times. A time limit may hide on which side of 1 a ratio lies, and whether
-        // it is near.
+        // rates and for times. A time limit may hide on which side of 1 a ratio lies (`is_open`),
+        // and whether it is within 5 %.
         let says_side = |ratio: &Ratio, step: &StepFindings| {
             let tone = ratio_tone(ratio.value, step.less_is_better);
             ratio.bound.is_none() || (!is_open(ratio.value, ratio.bound) && tone != Tone::Plain)
@@ -655,11 +661,11 @@ impl<'a> Against<'a> {
         }
     }
 
-    /// Counts the steps that say nothing at all.
+    /// Counts the steps with neither a ratio nor a verdict to show.
     fn without_ratio(self) -> usize {
-        let says_nothing =
+        let has_neither =
             |variant: &VariantStep| variant.to_base.ratio.is_none() && shown_verdict(variant).is_none();
-        self.steps().filter(|(_, variant)| says_nothing(variant)).count()
+        self.steps().filter(|(_, variant)| has_neither(variant)).count()
     }
 }
 
@@ -688,7 +694,7 @@ fn opposite(run: &RunSummary, workload: &WorkloadFindings) -> Option<String> {
     for step in &workload.steps {
         let Some(base) = step.variant(&run.base) else { continue };
         for variant in &step.variants {
-            found.extend(in_step(step, base, variant));
+            found.extend(opposite_in_step(step, base, variant));
         }
     }
     let found = (!found.is_empty()).then(|| found.join(", "))?;
@@ -698,7 +704,8 @@ fn opposite(run: &RunSummary, workload: &WorkloadFindings) -> Option<String> {
     ))
 }
 
-fn in_step(step: &StepFindings, base: &VariantStep, variant: &VariantStep) -> Option<String> {
+/// Names the step and the variant, if the medians and the ratio point in opposite directions there.
+fn opposite_in_step(step: &StepFindings, base: &VariantStep, variant: &VariantStep) -> Option<String> {
     let (quotient, ratio) = (variant.rate? / base.rate?, variant.to_base.value()?);
     let is_opposite = (quotient - 1.0) * (ratio - 1.0) < 0.0;
     let is_seen = [quotient, ratio].iter().any(|value| (value - 1.0).abs() > NEAR);
