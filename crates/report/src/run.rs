@@ -155,7 +155,10 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     }
     blocks.extend(folded.map(|warnings| {
         let count = of_severity(findings, Severity::Invalid).len();
-        Block::Fold(format!("{} on figures that are invalid or missing", numbered(count, "warning")), vec![warnings])
+        Block::Fold(
+            format!("{} on figures that are invalid or missing", numbered(count, "warning")),
+            vec![warnings],
+        )
     }));
     blocks.push(Block::Contents);
     blocks.extend(plan_words::prose(findings));

@@ -179,9 +179,9 @@ fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
     let row = |step: &&StepFindings| {
         let variant = step.variants.first();
         let latency = variant.and_then(|variant| variant.latency.as_ref());
-        let figures = figures.iter().map(|(_, figure)| {
-            Cell::from(latency.and_then(figure).map_or(NONE.to_owned(), milliseconds))
-        });
+        let figures = figures
+            .iter()
+            .map(|(_, figure)| Cell::from(latency.and_then(figure).map_or(NONE.to_owned(), milliseconds)));
         let name = variant.map_or("", |variant| &variant.variant);
         let head = [step.name.clone(), rate_text(scope, step, name)].map(Cell::from);
         head.into_iter().chain(figures).collect()

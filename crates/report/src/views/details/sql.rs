@@ -74,8 +74,7 @@ fn statement(found: &StatementResult) -> Vec<String> {
         return row;
     }
     row.push(duration_us(service.mean_us));
-    let times =
-        [Some(service.p50_us), service.known_p95_us(), service.known_p99_us(), Some(service.max_us)];
+    let times = [Some(service.p50_us), service.known_p95_us(), service.known_p99_us(), Some(service.max_us)];
     row.extend(times.map(|time| time.map_or(NOT_AVAILABLE.to_owned(), duration_whole_us)));
     row
 }
