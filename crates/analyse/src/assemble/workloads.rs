@@ -54,8 +54,8 @@ fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
 
 fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>) -> StepFindings {
     let records = || cells.iter().flat_map(|cell| &cell.steps).filter(|step| step.name == name);
-    // A step that is damaged or was killed at once may have lost its description. Any other record
-    // of the step has it as well.
+    // The record of a step that is damaged or was killed at once may lack the step's description.
+    // Every other record of the step contains it.
     let is_whole = |step: &&StepRecord| step.damaged.is_none() && !step.events.is_empty();
     let described = records().find(is_whole).or_else(|| records().next());
     let unknown = StepSpec::default();

@@ -23,8 +23,9 @@ const BUCKETS: [(&str, u64); 10] = [
     ("gt", u64::MAX),
 ];
 
-/// Merges the histograms of one kind and clock that lie in the window; `None` when there is none.
-/// It fails when a histogram cannot be unpacked.
+/// Merges the histograms that lie in the window, of one kind of operation and one clock (the moment
+/// from which an operation's time counts: when it was sent, or when it was due). It returns `None`
+/// when there is none, and fails when a histogram cannot be unpacked.
 ///
 /// A histogram cannot be cut. One that straddles the window's edge counts if more than half of its
 /// time is inside.

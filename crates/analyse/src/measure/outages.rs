@@ -37,14 +37,16 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
         return None;
     }
     // A connection that never comes back has no `Reconnected` event, so intervals have to show when
-    // it was lost. In an interval, `down_us` is the lost time, summed over all connections, and
-    // `down` is the number of connections that are still lost at its end. The time per connection,
-    // `down_us / down`, counts as lost just before the interval's end. It is limited to the
-    // interval's length, because connections that came back are in the sum too.
+    // it was lost. An interval belongs to one client and one kind of operation. Its `down_us` is
+    // the sum of the times for which connections were lost, and its `down` is the number of
+    // connections that are still lost at its end. Each of these is taken as lost for the last
+    // `down_us / down` of the interval. This is limited to the interval's length, because the sum
+    // includes connections that came back.
     spans.extend(step.intervals.iter().filter(|interval| interval.down > 0).map(|interval| {
         let length_us = interval.to_us - interval.from_us;
         (interval.to_us - length_us.min(interval.down_us / interval.down), interval.to_us)
     }));
+    // Several intervals end last: one per client and kind of operation.
     let end_us = step.intervals.iter().map(|interval| interval.to_us).max();
     let last = step.intervals.iter().filter(|interval| Some(interval.to_us) == end_us);
     Some(Outage {
@@ -76,7 +78,7 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
 }
 
 /// The longest time within `window` in which every connection of the headline's kind was lost.
-/// Nothing can have been answered in that time.
+/// Nothing can have been answered in that time. Only connections that came back are considered.
 pub(crate) fn longest_without_connection(step: &StepRecord, window: Span) -> Span {
     let headline = &step.spec.headline.kind;
     let per_client = step.spec.kinds.iter().find(|kind| kind.kind == *headline);

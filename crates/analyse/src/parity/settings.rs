@@ -96,7 +96,8 @@ fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
 /// Replaces reported values by configured ones, written as the server would report them. Some
 /// settings depend on a configured one. Where only a running server knows their values
 /// (`KNOWN.follows`), they are removed. Where the values are known, such as the default collation
-/// of a character set, `family.follow` updates them.
+/// of a character set, `family.follow` updates them. It also rounds a buffer pool's size up to
+/// whole chunks, as MySQL does.
 fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &FamilyFacts) {
     let reported = settings.clone();
     let mut names = Vec::new();
@@ -206,10 +207,10 @@ fn not_taken(subject: &Subject) -> Vec<LineProblem> {
 fn changed(subject: &Subject) -> Vec<LineProblem> {
     let changed = |(setting, (configured, line)): (String, (String, &ConfiguredLine))| {
         // The server's own value is compared, and not the one that a connection has set.
-        let is = subject.settings.get(&setting)?;
-        is_changed(subject.family, &setting, &configured, is).then(|| LineProblem::Changed {
+        let actual = subject.settings.get(&setting)?;
+        is_changed(subject.family, &setting, &configured, actual).then(|| LineProblem::Changed {
             line: line.line,
-            effective: size_or_words(is),
+            effective: size_or_words(actual),
             setting,
             configured,
         })
@@ -220,18 +221,19 @@ fn changed(subject: &Subject) -> Vec<LineProblem> {
 /// Whether the two values differ. Only switches, numbers and words can be compared. Paths, lists,
 /// numbers that the server shows as words, and numbers that let the server choose (such as -1)
 /// count as equal. So does a value that the server shows in a longer form with the same beginning.
-fn is_changed(family: &FamilyFacts, name: &str, configured: &str, is: &str) -> bool {
+fn is_changed(family: &FamilyFacts, name: &str, configured: &str, actual: &str) -> bool {
     let lower = |text: &str| text.to_ascii_lowercase();
-    let is_number_for_word = number(configured).is_some() && number(is).is_none() && switch(is).is_none();
+    let is_number_for_word =
+        number(configured).is_some() && number(actual).is_none() && switch(actual).is_none();
     let is_automatic = configured.trim().starts_with('-')
-        || (family.zero_is_automatic && configured.trim() == "0" && number(is).is_some());
+        || (family.zero_is_automatic && configured.trim() == "0" && number(actual).is_some());
     let is_comparable = !KNOWN.not_compared.iter().any(|known| known == name)
         && !name.starts_with("plugin")
         && !configured.contains(['/', ','])
-        && !is.contains(['/', ','])
+        && !actual.contains(['/', ','])
         && !is_number_for_word
         && !is_automatic;
-    is_comparable && !says_the_same(configured, is) && !lower(is).starts_with(&lower(configured))
+    is_comparable && !says_the_same(configured, actual) && !lower(actual).starts_with(&lower(configured))
 }
 
 /// Reads a size, or words. Servers write sizes as plain numbers, but a small number may be

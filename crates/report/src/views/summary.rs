@@ -77,14 +77,14 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
         [name] => vec![Pairs::new(scope, name, &steps).table()],
         names => {
             let base = &scope.run.base;
-            let rates = [unit(&steps), "ratio".to_owned()];
-            let p99 = ["p99 ms"; 2].map(str::to_owned);
+            let rate_units = [unit(&steps), "ratio".to_owned()];
+            let p99_units = ["p99 ms"; 2].map(str::to_owned);
             let base_rate = |step: &StepFindings| rate_text(scope, step, base).into();
             let base_p99 = |step: &StepFindings| p99_ms(step.variant(base)).into();
             let ratio = |found: &VariantStep| ratio_cell(scope, found);
-            let mut tables = vec![variants_table(base, names, &steps, (rates, &base_rate, &ratio))];
+            let mut tables = vec![variants_table(base, names, &steps, (rate_units, &base_rate, &ratio))];
             if has_p99(&steps) {
-                tables.push(variants_table(base, names, &steps, (p99, &base_p99, &p99_cell)));
+                tables.push(variants_table(base, names, &steps, (p99_units, &base_p99, &p99_cell)));
             }
             tables
         }
@@ -234,15 +234,15 @@ impl<'a> Pairs<'a> {
         }
         // If all headlines are times, there is no p99 column: such steps run few queries, and the
         // columns of base and new already show the times.
-        let has_p99 = !self.rows.iter().all(|pair| pair.step.less_is_better);
-        if has_p99 {
+        let has_rates = !self.rows.iter().all(|pair| pair.step.less_is_better);
+        if has_rates {
             columns.push(Column::ranked("p99", "base → new, ms", 0));
         }
         let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
         if has_causes {
             // If the headlines are rates, a cause is shown with its factor on the rate. If they are
             // times, the only cause that can be shown is another query plan.
-            columns.push(Column::ranked("main cause", if has_p99 { "× on rate" } else { "" }, 4));
+            columns.push(Column::ranked("main cause", if has_rates { "× on rate" } else { "" }, 4));
         }
         let row = |pair: &Pair<'_>| {
             let verdict = pair.verdict();
@@ -260,7 +260,7 @@ impl<'a> Pairs<'a> {
                 let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
                 cells.push(Cell::toned(word, Tone::of(verdict)));
             }
-            cells.extend(has_p99.then(|| pair.p99()));
+            cells.extend(has_rates.then(|| pair.p99()));
             cells.extend(has_causes.then(|| pair.cause().unwrap_or_default().into()));
             cells
         };
@@ -460,6 +460,8 @@ impl<'a> Against<'a> {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(counted("same", self.with(Verdict::Same).count()));
         parts.extend(counted("undecided", self.with(Verdict::Undecided).count()));
+        // `Missed` has two meanings: the variant missed the background rate (named here), or the
+        // schedule of the headline's own operations (named in `on_schedule`).
         let missed: Vec<String> = self
             .with(Verdict::Missed)
             .filter(|(step, _)| !step.only_variant_misses_schedule(base, self.name))
@@ -482,8 +484,8 @@ impl<'a> Against<'a> {
         self.predicate(&parts) + &self.base_stalled() + &self.other_misses()
     }
 
-    /// Returns a sentence without its subject, such as `is slower than rollback in all 8 steps: 0.32
-    /// (l.i1) to 0.86 (qp100).` `parts` are the counts of the other steps.
+    /// Returns a sentence without its subject, such as `is slower than rollback in all 8 steps:
+    /// 0.32 (l.i1) to 0.86 (qp100).` `parts` are the counts of the other steps.
     fn predicate(self, parts: &[String]) -> String {
         let base = &self.scope.run.base;
         let all = self.steps().count();
@@ -531,9 +533,10 @@ impl<'a> Against<'a> {
             !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::OnSchedule))
         });
         let ratios = steps.filter_map(|(step, variant)| Some((variant.to_base.ratio.as_ref()?, step)));
-        // A ratio's tone says whether it is more than 5 % faster (`Above`) or slower (`Below`), for
-        // rates and for times. A time limit may hide on which side of 1 a ratio lies (`is_open`),
-        // and whether it is within 5 %.
+        // The tone says whether a ratio, of rates or of times, is more than 5 % faster (`Above`),
+        // more than 5 % slower (`Below`) or neither (`Plain`). Where a time limit ended runs, the
+        // value is only a bound. The side is then known only if the bound points away from 1 (not
+        // `is_open`) and the value itself is already more than 5 % from 1.
         let says_side = |ratio: &Ratio, step: &StepFindings| {
             let tone = ratio_tone(ratio.value, step.less_is_better);
             ratio.bound.is_none() || (!is_open(ratio.value, ratio.bound) && tone != Tone::Plain)
