@@ -89,8 +89,8 @@ fn adjust_family(family: &mut [&mut f64]) {
     }
 }
 
-/// One warning where ratios depend on the machine, and one for each machine that is odd in any
-/// ratio. Each warning names its most certain case.
+/// One warning where ratios depend on the machine, and one for each odd machine: its ratio in some
+/// step differs from the other machines' ratio. Each warning names the step with the smallest q.
 pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
     let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> =

@@ -76,8 +76,9 @@ fn of_run(run: &StepRun) -> Option<(ExclusionKind, Vec<Warning>)> {
     }
 }
 
-/// Returns why a cell has no record of a step. It is `None` for a completed cell, which had no such
-/// step to run: where the loaded data are restored from a snapshot, later cells do not load again.
+/// Returns why a cell has no record of a step. It is `None` for a completed cell, because that cell
+/// did not have to run the step. For example, a cell that restores the loaded data from a snapshot
+/// has no load steps.
 fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, Vec<Warning>)> {
     let Some(cell) = cell else { return Some((ExclusionKind::DidNotRun, Vec::new())) };
     match cell.outcome() {
@@ -159,12 +160,13 @@ mod tests {
                 .map(|(step, one)| format!("{} {}", step.step, text(&[(*one).clone()])))
                 .collect()
         };
+        // Every run of the fixture has the steps `l.i0` and `qr100`, even if no cell ran `qr100`.
         let expected = [
             "l.i0 2 Invalid quoted text: rows is 2, expected 3",
             "qr100 3 CellFailed quoted text: server died",
         ];
         assert_eq!(reported(&found), expected);
-        // Now the two are from two runs, whose blocks are not paired.
+        // Now the base and the new side are from two runs, whose blocks are not paired.
         let mut other = run(&["a", "b"], 1, vec![cell(1, "a", sound()), cell(1, "b", sound())]);
         other.manifest.run_id = "other".to_owned();
         let choices = CompareChoices { anyway: true, ..CompareChoices::default() };

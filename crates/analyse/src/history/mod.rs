@@ -122,7 +122,7 @@ pub struct Series {
     pub follows: Followed,
     /// `true` for a series of response times, where another series follows the same step's rate.
     /// Only that other series reports whether the newest run stalled or has no value. The p-values
-    /// of all secondary series are adjusted together, apart from those of the other series.
+    /// of all secondary series are adjusted as one family, and those of the rest as another.
     #[serde(skip)]
     pub is_secondary: bool,
     /// Unit of the values, where they are not ratios.
@@ -171,7 +171,7 @@ impl Series {
         }
     }
 
-    /// Whether the newest change is to slower, or the newest run stalled or has no value.
+    /// Whether the newest change made the step slower, or the newest run stalled or has no value.
     pub fn is_worse_now(&self) -> bool {
         self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
     }
@@ -262,6 +262,7 @@ fn detectable(series: &[Series]) -> Detectable {
     let count = |series: &&Series| series.values.iter().flatten().count();
     let runs = series.iter().map(count).max().unwrap_or(0);
     let judged = series.iter().filter(|series| series.p.is_some()).count();
+    // As long as every series is too short for a p, all of them count as judged.
     let judged = if judged == 0 { series.len().max(1) } else { judged };
     Detectable {
         series: judged,
@@ -293,30 +294,30 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
     let mut all: Vec<Series> = Vec::new();
     let mut times: Vec<P99Values> = Vec::new();
     for (position, run) in runs.iter().enumerate() {
-        for own in &run.steps {
-            if choices.variant.is_some_and(|asked| asked != own.variant)
-                || (choices.measure == Measure::Ratio && own.variant == run.manifest.base())
+        for step in &run.steps {
+            if choices.variant.is_some_and(|asked| asked != step.variant)
+                || (choices.measure == Measure::Ratio && step.variant == run.manifest.base())
             {
                 continue;
             }
-            let names = (&own.workload, &own.step, &own.variant);
+            let names = (&step.workload, &step.step, &step.variant);
             let known = all.iter().position(|one| (&one.workload, &one.step, &one.variant) == names);
             let at = known.unwrap_or_else(|| {
                 all.push(Series {
-                    workload: own.workload.clone(),
-                    step: own.step.clone(),
-                    variant: own.variant.clone(),
-                    follows: if own.less_is_better { Followed::Seconds } else { Followed::Rate },
-                    rate_label: own.rate_label.clone(),
-                    margin: margins.of(&own.step),
+                    workload: step.workload.clone(),
+                    step: step.step.clone(),
+                    variant: step.variant.clone(),
+                    follows: if step.less_is_better { Followed::Seconds } else { Followed::Rate },
+                    rate_label: step.rate_label.clone(),
+                    margin: margins.of(&step.step),
                     values: vec![None; runs.len()],
                     ..Series::default()
                 });
                 times.push(P99Values { values: vec![None; runs.len()], is_fixed_rate: false });
                 all.len() - 1
             });
-            [all[at].values[position], times[at].values[position]] = own.values(choices.measure);
-            times[at].is_fixed_rate |= own.is_fixed_rate;
+            [all[at].values[position], times[at].values[position]] = step.values(choices.measure);
+            times[at].is_fixed_rate |= step.is_fixed_rate;
         }
     }
     let mut all: Vec<Series> =
@@ -524,8 +525,8 @@ impl RunValues {
     }
 }
 
-/// The value of one step for one variant in one run. It is 0 if any of its valid blocks stalled, as
-/// a geometric mean with a zero is. A block in which the base stalled has no ratio.
+/// The value of one step for one variant in one run. It is 0 if any of its valid blocks stalled,
+/// because a single zero makes a geometric mean 0. A block in which the base stalled has no ratio.
 fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     let base_ran = |block: u32| valid(step.runs_of(base)).any(|run| run.block == block && run.rate > 0.0);
     let mut stalled = valid(&variant.runs).filter(|run| run.rate <= 0.0);

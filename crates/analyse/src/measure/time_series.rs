@@ -157,8 +157,9 @@ pub(crate) fn rates_of(points: &[SecondPoint], kind: &str, tail_from: Option<u64
     wanted.map(|point| point.rate).collect()
 }
 
-/// Computes the figures from one rate per second; `None` for fewer than ten. In
-/// `without_connection`, no connection of the headline's kind was open.
+/// Computes the figures from one rate per second; `None` for fewer than ten seconds.
+/// `without_connection` is the longest time in which every connection for the headline's kind of
+/// operation was lost.
 pub(crate) fn steadiness(rates: &[f64], without_connection: Span) -> Option<Steadiness> {
     if rates.len() < MIN_SECONDS {
         return None;
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_begins_when_answers_end_and_losses_within_a_second_are_one_event() {
+    fn a_stall_begins_in_the_first_second_at_rate_zero_and_losses_within_a_second_are_one_event() {
         let mut step = read_write_step();
         let lost = |at_us| StepEvent::ConnectionLost {
             at_us,

@@ -1,10 +1,10 @@
 //! The catalogue of metrics: each figure's name, unit, formula and meaning.
 //!
-//! A group is a file with one entry per metric. The entry makes the field of the group's struct.
-//! Code that uses all entries goes over the list of groups,
-//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). The group `original` has the columns of the
-//! original benchmark's result row. The modules `fsyncs` and `reads` are no groups; they compute
-//! figures whose formulas are too long for an entry.
+//! A group is a file with one entry per metric. The macro `group!` makes the group's struct from
+//! them, with one field per entry. Code that uses all entries goes over the list of groups,
+//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). The group `original` has the columns that the
+//! original Insert Benchmark prints as its result row. The modules `fsyncs` and `reads` are no
+//! groups; they compute figures whose formulas are too long for an entry.
 
 pub(crate) mod cost;
 pub(crate) mod device;

@@ -184,6 +184,7 @@ impl WorkloadOptions for PgbenchOptions {
     }
 
     fn spell_out(&mut self) {
+        // `settling` is `settle`, or the defaults where the plan has no `settle`.
         self.settle = Some(self.settling());
     }
 
