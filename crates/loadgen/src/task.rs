@@ -21,11 +21,13 @@ use crate::{Arrivals, StatementDone};
 /// thread that runs it.
 pub trait ConnectionTask {
     /// Connects and prepares statements. This happens before the barrier, so it is not timed. It is
-    /// called again after the connection was lost, and then first drops what is left of it.
+    /// called again after the connection was lost. The call then first drops what is left of the
+    /// lost connection.
     fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
 
     /// Makes operation `number` ready: it draws parameters, builds the text and makes look-ups.
-    /// None of this is part of the service time. In an open loop it runs ahead of the scheduled time.
+    /// None of this is part of the service time. In an open loop it runs ahead of the scheduled
+    /// time.
     fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> impl Future<Output = Result<(), Failure>> {
         async { Ok(()) }
     }
@@ -40,8 +42,8 @@ pub trait ConnectionTask {
 
     /// Tells that operations of the task's schedule were late and will never be sent. The range's
     /// length is the number of skipped operations, and its end is the operation that the task takes
-    /// from the schedule next. Where several hosts share the schedule, only the length and the end
-    /// are exact: the skipped operations may have numbers outside the range.
+    /// from the schedule next. Where several hosts share the schedule, the length and the end are
+    /// still exact, but the skipped operations may have numbers outside the range.
     fn skipped(&mut self, _numbers: Range<u64>) {}
 
     /// Returns the statements that were answered in the last call of [`ConnectionTask::perform`],
@@ -118,7 +120,7 @@ impl Notes {
 pub struct TaskSpec {
     /// Client number, from 1.
     pub client: u32,
-    /// Index into the step's kinds.
+    /// Which of the step's kinds of operations the task sends, as an index into their list.
     pub kind: usize,
     pub arrivals: Arrivals,
     pub limit: Limit,
@@ -134,8 +136,8 @@ pub enum Limit {
     /// together have done this many.
     Operations(u64),
     /// The task sends operations until this time after the barrier, and waits for the answers that
-    /// are then on their way. If the common window ends because this task ends, the window ends at
-    /// exactly this time.
+    /// are then on their way. If the end of this task also ends the common window (the time over
+    /// which the step's rates are computed), the window ends at exactly this time.
     Time(Duration),
     /// The task ends after this many operations, but at this time after the barrier at the latest.
     Either(u64, Duration),
@@ -153,8 +155,8 @@ pub(crate) struct Bounds {
 }
 
 impl TaskSpec {
-    /// Returns a task of the first kind of its step. It decides how long the step lasts, and no
-    /// other task holds it back.
+    /// Returns a task that sends the step's first kind of operations. It decides how long the step
+    /// lasts, and no other task holds it back.
     pub fn new(client: u32, arrivals: Arrivals, limit: Limit) -> Self {
         Self { client, kind: 0, arrivals, limit, role: Role::Decides, coupling: None }
     }

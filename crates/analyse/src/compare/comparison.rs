@@ -25,7 +25,8 @@ use crate::warnings::servers;
 pub struct CompareChoices {
     /// Margin of all steps as a fraction; `None` = the margins of the base's run, step by step.
     pub margin: Option<f64>,
-    /// Compare runs that are not comparable too, and say so in a note.
+    /// Whether two runs are compared even if they are not comparable. A note then says what
+    /// differs.
     pub anyway: bool,
 }
 
@@ -84,7 +85,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         let is_compared = |name: &str| name == side.variant || one_run && name == new.variant;
         notes.extend(servers::cache_warnings(side.run, &findings.workloads, is_compared));
     }
-    notes.extend(missed_note(&steps));
+    notes.extend(missed_target_note(&steps));
     notes.extend(verdicts::foreign_load_note(&steps));
     notes.extend(rates::fixed_rate_notes(&steps));
     // A ratio from one block has no inference (interval and tests) and no verdict.
@@ -105,8 +106,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
 }
 
 /// Returns a step's ratio, or `None` where it does not count in the mean over the steps. A ratio
-/// does not count if the plan sets the step's rates, if a block has a rate of zero, or if new did
-/// not keep the rate of background writes that base kept.
+/// does not count if the plan sets the step's rates, if a block has a rate of zero, or if the new
+/// variant did not keep the rate of background writes that the base kept.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
     let is_counted = !step.is_fixed_rate && !step.target_missed && step.to_base.zero_rates.is_empty();
     step.to_base.ratio.as_ref().filter(|_| is_counted).map(|ratio| ratio.value)
@@ -266,8 +267,9 @@ fn common_fields(
 }
 
 /// Adjusts the p-values over the steps of a comparison of two runs, and sets the verdicts that
-/// follow from the tests. The empty lists say that such a comparison has no interim analyses.
+/// follow from the tests.
 fn judge(steps: &mut [&mut ComparedStep]) {
+    // Such a comparison has no interim analyses, so both lists of looks (`&[]`) are empty.
     let percentiles = steps.iter_mut().filter_map(|step| Some((step.to_base.p99.as_mut()?, step.margin)));
     judge_percentiles(&mut percentiles.collect::<Vec<_>>(), &[]);
     let rates = steps.iter_mut().filter_map(|step| {
@@ -307,8 +309,9 @@ fn with_verdict(
     found
 }
 
-/// A note on steps in which new did not keep the rate of background writes that base kept.
-fn missed_note(steps: &[ComparedStep]) -> Option<Warning> {
+/// A note on steps in which the new variant did not keep the rate of background writes that the
+/// base kept.
+fn missed_target_note(steps: &[ComparedStep]) -> Option<Warning> {
     let missed = steps.iter().filter(|step| step.target_missed);
     let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();
     (!names.is_empty()).then(|| Warning::new(Code::NewMissedTarget).at_all(names))

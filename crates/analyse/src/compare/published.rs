@@ -123,7 +123,8 @@ impl RunFigures<'_> {
         let GroupFigures { average, median, min, max, stddev, .. } = figures;
         for group in average.keys() {
             let (workload, ratios) = self.group(figures, group).unzip();
-            // These are in the order of `Figures::PUBLISHED`.
+            // These are in the order of `Figures::PUBLISHED`. Its entries are a statistic's name
+            // and the function that picks it from a group's summary.
             let of_values = [average, median, min, max, stddev].map(|values| values.get(group));
             for (published, statistic) in of_values.into_iter().zip(Figures::PUBLISHED) {
                 let Some(published) = published else { continue };
@@ -136,7 +137,8 @@ impl RunFigures<'_> {
         rows
     }
 
-    /// Returns the set-up's steps, or all steps where no set-up is named.
+    /// Returns the set-up's steps, or the steps of all set-ups where none is named. Steps that only
+    /// warm up are left out.
     fn steps<'s>(&'s self, setup: Option<&'s str>) -> impl Iterator<Item = StepOfWorkload<'s>> {
         let of_setup = move |workload: &&WorkloadFindings| {
             setup.is_none() || workload_and_setup(&workload.name).1 == setup
@@ -191,8 +193,8 @@ impl RunFigures<'_> {
     }
 
     /// Returns the workload of the group's first step, and the group's ratios as ratios of rates.
-    /// The steps are those of the report's table of groups. Steps in a sweep count only at the
-    /// first concurrency level, because published figures are for that level.
+    /// The group has the same steps here as in the report's table of groups. Steps in a sweep count
+    /// only at the first concurrency level, because published figures are for that level.
     fn group<'s>(
         &'s self,
         figures: &'s GroupFigures,
@@ -258,7 +260,8 @@ impl RunFigures<'_> {
             Quantity::P99 => Some(against.p99.as_ref().and_then(|p99| p99.verdict)),
             Quantity::Cpu | Quantity::ReadKb => None,
         };
-        // `blocks` counts the blocks in which both variants are valid.
+        // `zero_rates.blocks` counts all blocks in which both variants are valid, whatever their
+        // rates.
         if against.zero_rates.blocks == 0 {
             return Some(Shown::Invalid);
         }
@@ -339,7 +342,7 @@ fn test_of(step: &StepFindings) -> String {
 }
 
 /// Returns whether a published figure with this name may be about the step. The name of a sweep
-/// fits all of its steps. The figure is about the first of them.
+/// fits each of its steps, and the caller takes the first one that fits.
 fn is_named(step: &StepFindings, name: &str) -> bool {
     step.name == name || test_of(step) == name
 }

@@ -10,8 +10,9 @@ use crate::model::{
 use crate::window::WindowSummary;
 use crate::window::counters::{Counters, at_end, highest};
 
-/// A level in bytes, such as that of dirty pages, is not reported if it grew by this or less. An
-/// idle server's levels grow too.
+/// Each kind of deferred work has a level: the amount that waits to be done. A level in bytes, such
+/// as that of dirty pages, is not reported if it grew by this or less. An idle server's levels grow
+/// too.
 const MIN_BYTES: i64 = 1 << 20;
 /// A level that is a count, such as the history list length, is not reported if it grew by this or
 /// less.

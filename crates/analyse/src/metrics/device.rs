@@ -40,9 +40,9 @@ group! {
             "Flushes of the device's cache, as fsync requests them; for a partition, those of its whole disk.";
         flush_await_ms: "f_await", "ms", 2, Less, await_ms(step, "flush_us", "flushes"),
             "Mean time of a flush.";
-        queue_depth: "aqu-sz", "requests", 2, Neither, share_of_time(step, time_of_requests(step)?),
+        queue_depth: "aqu-sz", "requests", 2, Neither, over_elapsed_time(step, time_of_requests(step)?),
             "Requests under way, on average over time: in the queue and at the device.";
-        busy_share: "util", "% of time", 1, Neither, share_of_time(step, change(step, "busy_us")?),
+        busy_share: "util", "% of time", 1, Neither, over_elapsed_time(step, change(step, "busy_us")?),
             factor = 100.0,
             "Time in which at least one request was under way. A device that handles many requests at once may do more even at 100 %.";
     }
@@ -72,7 +72,9 @@ fn await_ms(step: &WindowSummary<'_>, us: &str, count: &str) -> Option<f64> {
     mean(step, us, count, US_PER_MS)
 }
 
-fn share_of_time(step: &WindowSummary<'_>, us: CounterChange) -> Option<f64> {
+/// Divides a time in µs by the elapsed time. For times of requests, which may overlap, the result
+/// is a mean number of requests, and for the device's busy time it is a share.
+fn over_elapsed_time(step: &WindowSummary<'_>, us: CounterChange) -> Option<f64> {
     Some(timed(us, requests(step)?)?.per_second() / US_PER_SECOND)
 }
 

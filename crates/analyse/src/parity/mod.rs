@@ -5,9 +5,9 @@
 //! what its build reported. Settings that mean the same in different products belong to one class
 //! (`classes`), such as the buffer pool. Remarks come from classes that differ (`compared`) and
 //! from pitfalls (`pitfalls`). Each product's folder in `dbdyno-products` says how its option file
-//! is read and what its settings mean. The same code judges a run that was recorded and predicts
-//! one that was not. docs/reference/parity.md is generated from the data files `classes.toml` and
-//! `pitfalls.toml`.
+//! is read and what its settings mean. The same code judges the parity of a recorded run and
+//! predicts that of a planned one. docs/reference/parity.md is generated from the data files
+//! `classes.toml` and `pitfalls.toml`.
 
 mod classes;
 mod compared;

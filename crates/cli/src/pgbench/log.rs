@@ -383,8 +383,8 @@ impl LogFile {
     }
 }
 
-/// Whether a transaction belongs to the sample. Its number decides, so that a seed always has the
-/// same sample.
+/// Whether a transaction belongs to the sample. This depends only on the seed, the client and the
+/// transaction's number, so runs with the same seed have the same sample.
 fn is_sampled(client: u32, number: u64, format: &Format) -> bool {
     let Some(share) = format.sampling else { return true };
     let draw = dbdyno_workloads::Philox::new(format.seed, SAMPLES).at(client, number, 0);
