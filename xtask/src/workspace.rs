@@ -29,7 +29,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 /// Runs `command` without input in the repository's root. Its output goes where the output of this
 /// program goes. An error names its command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let line = shown(command);
+    let line = command_line(command);
     let status = command.current_dir(root()).stdin(Stdio::null()).status();
     let status = status.with_context(|| format!("`{line}` cannot be run"))?;
     if !status.success() {
@@ -40,7 +40,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Runs `command` like [`run`], but returns what it prints on its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let line = shown(command);
+    let line = command_line(command);
     let command = command.current_dir(root()).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("`{line}` cannot be run"))?;
     if !output.status.success() {
@@ -52,7 +52,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 /// Runs `command` like [`run`], and shows at once what it prints on its standard output. It returns
 /// that output, and whether the command succeeded.
 pub(crate) fn shown_and_kept(command: &mut Command) -> Result<(bool, String)> {
-    let line = shown(command);
+    let line = command_line(command);
     let command = command.current_dir(root()).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("`{line}` cannot be run"))?;
     let (mut kept, mut part) = (Vec::new(), [0; 8192]);
@@ -71,8 +71,8 @@ pub(crate) fn shown_and_kept(command: &mut Command) -> Result<(bool, String)> {
     Ok((child.wait()?.success(), String::from_utf8_lossy(&kept).into_owned()))
 }
 
-/// Writes the command line as a person would type it, with the program's name without its folder.
-fn shown(command: &Command) -> String {
+/// Returns the command line as a person would type it, with the program's name without its folder.
+fn command_line(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
@@ -88,8 +88,8 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
 }
 
-/// Returns `$XDG_CACHE_HOME/dbdyno`, otherwise `~/.cache/dbdyno`. It holds what can be made again,
-/// but takes a while.
+/// Returns `$XDG_CACHE_HOME/dbdyno`, otherwise `~/.cache/dbdyno`. It holds files that can be made
+/// again, which would take a while.
 pub(crate) fn cache() -> PathBuf {
     let folder = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));

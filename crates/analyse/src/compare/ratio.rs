@@ -121,9 +121,11 @@ pub(crate) fn p99_us(run: &StepRun, kind: &str) -> Option<f64> {
 pub(crate) fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], looks: &[Look]) {
     let compared = family.iter_mut().filter_map(|(found, margin)| {
         let PercentileRatio { ratio, verdict } = &mut **found;
+        // The `None` is for the interim analysis that reached the verdict, which is not kept.
         Compared::of(ratio, *margin, verdict, None)
     });
     judge_family(looks, &mut compared.collect::<Vec<_>>());
+    // `judge_family` takes every ratio for one of rates, but a percentile is a time.
     for (found, _) in family {
         found.verdict = found.verdict.map(Verdict::of_time);
     }
@@ -340,6 +342,7 @@ mod tests {
                 let ratios: Vec<Ratio> = (0..6).map(|step| of_step(study, step, blocks)).collect();
                 interval_of_steps(&ratios.iter().collect::<Vec<_>>()).unwrap().contains(centre)
             });
+            // The tolerance is how far the share of so many studies may lie from 95 % by chance.
             close(covered, 0.95, chance(0.95, STUDIES));
         }
     }
@@ -350,6 +353,7 @@ mod tests {
         StepRun { kinds, ..step_run(block, 100.0) }
     }
 
+    /// The verdict on a variant's 99th percentile. Each block is (the base's, the variant's) in µs.
     fn judged(blocks: &[(u64, u64)]) -> Option<Verdict> {
         let runs = |of: &dyn Fn(&(u64, u64)) -> u64| -> Vec<StepRun> {
             (1..).zip(blocks).map(|(block, p99)| run(block, 1_000, of(p99))).collect()

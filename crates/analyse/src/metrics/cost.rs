@@ -16,6 +16,8 @@ const NEW_THREADS_SHARE: f64 = 0.01;
 group! {
     /// CPU and IO per unit of the step's headline, charged to the process that used them.
     Cost: |c: Charged<'_>| {
+        // Reports on microbenchmarks have a table for each metric with `is_published`. Tables and
+        // CSV files have the metrics with `is_last` after the others.
         server_cpu_us: "server", "µs/op", 2, Less, c.server.total_us, is_published = true,
             "CPU of the server process; NA when it is not visible (embedded, another host).";
         server_user_us: "user", "µs/op", 2, Less, c.server.user_us, "The server's CPU in user mode.";
@@ -98,7 +100,9 @@ pub(crate) struct Cpu {
 /// What the figures are computed from.
 struct Charged<'a> {
     step: &'a WindowSummary<'a>,
-    /// How often the server syncs its binary log; `None` where it does not count all its fsyncs.
+    /// How often the server syncs its binary log. These syncs are added to those of the engine's
+    /// files, so this is `None` where the server does not count all of the latter: the sum is then
+    /// unknown.
     syncs: Option<Binlog>,
     server: Cpu,
     client: Cpu,
@@ -108,8 +112,7 @@ struct Charged<'a> {
 }
 
 /// Computes the figures. Each is `None` where its source was not sampled or nothing was done.
-/// `syncs` says how often the server syncs its binary log; it is `None` where the server does not
-/// count all its fsyncs.
+/// `syncs` says how often the server syncs its binary log; see `Charged::syncs`.
 pub(crate) fn cost(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };

@@ -186,8 +186,9 @@ pub struct Effect {
     /// Name of the effect: `binlog: on against off`, `binlog on × doublewrite off`.
     pub name: String,
     /// A main effect is the rate at a level ÷ the rate at the base's level, over all combinations
-    /// of the other factors. An interaction is this ratio for one factor where the second factor
-    /// has changed too ÷ this ratio where the second has not; 1 means that they do not interact.
+    /// of the other factors. An interaction compares two such ratios of one factor: it is the ratio
+    /// where the second factor is changed too, divided by the ratio where the second is as in the
+    /// base. 1 means that the factors do not interact.
     pub ratio: Ratio,
     /// Blocks in which all of the effect's variants are valid and one answered nothing. They have
     /// no ratio, and the verdict is at best undecided.

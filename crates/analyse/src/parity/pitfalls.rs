@@ -36,6 +36,8 @@ pub(super) struct Pitfall {
     #[serde(default)]
     versions: String,
     pub(super) setting: Option<String>,
+    /// Id of a class in `classes.toml`. A class is something that settings mean, whatever each
+    /// product calls them. Its value is judged if `setting` is absent.
     pub(super) class: Option<String>,
     #[serde(default)]
     values: Vec<String>,
@@ -121,6 +123,7 @@ impl Pitfall {
     /// Whether the value misleads; `None` where there is no value.
     fn misleads(&self, subject: &Subject, run: Circumstances) -> Option<bool> {
         let found = match &self.setting {
+            // The value is the setting's text as it stands, unless a product's function gives it.
             Some(setting) => read(subject, setting, |text| text.map(Value::words))?,
             None => classes().iter().find(|class| Some(&class.id) == self.class.as_ref())?.of(subject)?,
         };

@@ -206,8 +206,9 @@ impl Pgbench {
         Some((method.name(), count))
     }
 
-    /// Vacuums, and empties the history, as pgbench does before each run. Only tables that exist
-    /// are touched.
+    /// Vacuums, and empties the history, as pgbench does before each run. It does neither and
+    /// returns `None` if the options switch this off, or if the table of branches, tellers or
+    /// history is missing.
     pub async fn make_ready(&self, session: &mut AnySession) -> Result<Option<Work>> {
         let names = tables(session).await.map_err(Error::during("listing the tables"))?;
         let has = |table: &str| names.iter().any(|name| name == table);
@@ -223,7 +224,9 @@ impl Pgbench {
         if capabilities.vacuumed_tables {
             statements.extend(["vacuum pgbench_branches", "vacuum pgbench_tellers"]);
         }
-        // SQLite, to whose tables no foreign keys can be added, has no TRUNCATE either.
+        // SQLite has no TRUNCATE. The capability `foreign_keys` tells it from the other servers,
+        // because SQLite's existing tables take no foreign keys. Tables of some MySQL engines take
+        // none either; for them, DELETE works as well.
         let empties = if capabilities.foreign_keys { "truncate table" } else { "delete from" };
         let emptied = format!("{empties} pgbench_history");
         statements.push(&emptied);
