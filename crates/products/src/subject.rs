@@ -30,7 +30,7 @@ pub enum SettingsSource {
 
 impl SettingsSource {
     /// Whether classes and pitfalls can be judged.
-    pub fn is_of_settings(&self) -> bool {
+    pub fn has_known_settings(&self) -> bool {
         matches!(self, Self::Effective | Self::Predicted)
     }
 }
@@ -111,7 +111,7 @@ impl Subject {
     }
 
     /// Whether the record has the server's configuration. It does not for a server that others run.
-    pub fn is_on_record(&self) -> bool {
+    pub fn has_recorded_configuration(&self) -> bool {
         !self.is_external
     }
 }

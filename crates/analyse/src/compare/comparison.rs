@@ -304,7 +304,7 @@ fn with_verdict(
     });
     // Under foreign load, the verdict on the 99th percentile is always undecided.
     if let (Some(_), Some(p99)) = (to_base.foreign_load, &mut to_base.p99) {
-        p99.verdict = ForeignLoad::of_percentile(p99.verdict);
+        p99.verdict = ForeignLoad::percentile_verdict(p99.verdict);
     }
     found
 }

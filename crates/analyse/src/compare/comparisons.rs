@@ -317,7 +317,7 @@ impl PendingComparison<'_> {
         }
         (self.against.verdict, self.against.undecided) = (word, undecided);
         if let (Some(_), Some(p99)) = (self.against.foreign_load, &mut self.against.p99) {
-            p99.verdict = ForeignLoad::of_percentile(p99.verdict);
+            p99.verdict = ForeignLoad::percentile_verdict(p99.verdict);
         }
     }
 }

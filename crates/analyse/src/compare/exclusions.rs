@@ -203,7 +203,7 @@ mod tests {
         };
         assert!(broken((1, 3), (3, 3)) && broken((1, 3), (2, 3)) && broken((0, 3), (1, 3)));
         assert!(!broken((1, 3), (1, 3)) && !broken((1, 3), (1, 4)) && !broken((2, 3), (1, 3)));
-        assert!(broken((1, 6), (1, 3)), "of its own blocks");
+        assert!(broken((1, 6), (1, 3)), "each side's share is of its own blocks");
         assert!(!broken((3, 3), (3, 3)), "a base without a rate is no measure");
     }
 

@@ -405,7 +405,7 @@ mod tests {
     fn a_published_group_counts_the_first_step_of_a_sweep_and_all_steps_outside_sweeps() {
         let mut run = sweep([4, 8, 16]);
         run.manifest.plan = plan(PLAN);
-        let rows = analyse(&run).published.expect("it names some").rows;
+        let rows = analyse(&run).published.expect("the plan names some").rows;
         let average = rows.iter().find(|row| row.subject == "writes: average").expect("the plan has it");
         assert_eq!(
             average.measured,
@@ -423,7 +423,7 @@ mod tests {
                 "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\ntitle = 'T'\nauthor = 'A'\nyear = 2024\n\
                      machine = 'M'\n[[report.published.findings]]\n{finding}"
             ));
-            analyse(&run).published.expect("it names some").findings[0].seen
+            analyse(&run).published.expect("the plan names some").findings[0].seen
         };
         assert_eq!(seen("ro", [4, 4, 1]), Seen::Seen);
         assert_eq!(seen("ro", [4, 1, 2]), Seen::NotSeen);

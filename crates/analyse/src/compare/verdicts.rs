@@ -274,7 +274,7 @@ impl ForeignLoad {
 
     /// The verdict for a response time. It is always undecided, because a wait for a CPU lasts
     /// longer than most answers take.
-    pub(crate) fn of_percentile(verdict: Option<Verdict>) -> Option<Verdict> {
+    pub(crate) fn percentile_verdict(verdict: Option<Verdict>) -> Option<Verdict> {
         verdict.map(|_| Verdict::Undecided)
     }
 }

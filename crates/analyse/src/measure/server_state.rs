@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn little_growth_is_not_reported() {
         let worst = |after, written| deferred_work(&counters(after, written)).unwrap().worst().cloned();
-        assert_eq!(worst(2_000_000, 10_000_000), None, "less than an idle server has");
+        assert_eq!(worst(2_000_000, 10_000_000), None, "no more growth than an idle server has");
         assert_eq!(worst(5_000_000, 1_000_000_000), None, "less than a twentieth of what was written");
         assert!(worst(5_000_000, 10_000_000).is_some());
     }

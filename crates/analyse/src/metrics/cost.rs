@@ -38,7 +38,7 @@ group! {
             "Share of the host's CPU time that the hypervisor gave to others.";
         foreign_cpu_share: "foreign", "of CPU", 4, NotCompared,
             cpu::cpu_shares(c.step).map(CpuShares::foreign_share),
-            "CPU time that other programs took on the CPUs of server and client, as a share of the time of whichever has fewer CPUs; NA when the server is not visible.";
+            "CPU time that other programs took on the CPUs of server and client, as a share of the CPU time available to the server or the client, whichever has fewer CPUs; NA when the server is not visible.";
         server_switches: "switches", "1/op", 3, Less,
             c.of_threads(&["voluntary_switches", "involuntary_switches"]),
             "Context switches of the server's threads.";
@@ -85,7 +85,7 @@ group! {
              from 0.9 on the step is invalid.";
         load_thread_wait_share: "thread waited", "of time", 4, NotCompared,
             cpu::longest_wait(c.step),
-            "Part of the time in which the load thread that waited longest waited for a CPU; where the client has CPUs of its own, the step is invalid from 0.1 on.";
+            "Share of the time that the longest-waiting load thread spent waiting for a CPU; where the client has CPUs of its own, the step is invalid from 0.1 on.";
     }
 }
 

@@ -76,7 +76,7 @@ impl Class {
     /// The class's value; `None` where the variant's product has nothing of the kind, or nothing is
     /// known.
     pub(super) fn of(&self, subject: &Subject) -> Option<ClassValue> {
-        let is_known = subject.settings_source.is_of_settings() || self.id == "tls";
+        let is_known = subject.settings_source.has_known_settings() || self.id == "tls";
         is_known.then(|| self.of_known_settings(subject)).flatten()
     }
 

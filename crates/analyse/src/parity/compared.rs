@@ -45,9 +45,10 @@ fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<Class
         return None;
     }
     let cell = |(found, subject): (&Option<ClassValue>, &Subject)| match found {
-        Some(ClassValue { value, is_configured }) => {
-            ClassCell { text: value.to_string(), is_default: !is_configured && subject.is_on_record() }
-        }
+        Some(ClassValue { value, is_configured }) => ClassCell {
+            text: value.to_string(),
+            is_default: !is_configured && subject.has_recorded_configuration(),
+        },
         None => ClassCell { text: String::new(), is_default: false },
     };
     Some(ClassRow {

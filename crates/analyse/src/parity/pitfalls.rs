@@ -114,7 +114,7 @@ impl Pitfall {
     fn is_about(&self, subject: &Subject) -> bool {
         let (from, below) = self.versions.split_once("..").unwrap_or_default();
         let is_named = |name: &String| name == subject.product.name || name == subject.family.name;
-        subject.settings_source.is_of_settings()
+        subject.settings_source.has_known_settings()
             && (self.product.is_empty() || self.product.iter().any(is_named))
             && Release::parse(from).is_none_or(|from| subject.version >= from)
             && Release::parse(below).is_none_or(|below| subject.version < below)
@@ -135,7 +135,7 @@ impl Pitfall {
             })
         };
         // The record of a server that others run does not have the server's configuration.
-        let is_as_configured = |wanted| subject.is_on_record() && found.is_configured == wanted;
+        let is_as_configured = |wanted| subject.has_recorded_configuration() && found.is_configured == wanted;
         Some(
             (self.values.is_empty() || self.values.iter().any(|value| says_the_same(value, &text)))
                 && all(&self.below, f64::lt)

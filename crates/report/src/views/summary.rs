@@ -143,7 +143,9 @@ fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
         return None;
     }
     let (twice, same) = (needed_blocks(found.blocks_for_difference), needed_blocks(found.blocks_for_same));
-    Some(format!("Undecided: {twice} blocks find twice the margin, {same} show same (noisiest step)."))
+    Some(format!(
+        "Undecided: in the noisiest step, {twice} blocks would find a difference of twice the margin, and {same} would show same."
+    ))
 }
 
 /// Whether any variant has enough operations for a p99 in any step.
@@ -397,7 +399,7 @@ pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
         [name] => format!("{name} {text}"),
         names => match text.strip_prefix("is ") {
             Some(predicate) => format!("{} are {predicate}", listed(names)),
-            None => format!("{} {text}", listed(names)),
+            None => format!("{} {}", listed(names), text.replace(") and is ", ") and are ")),
         },
     };
     by_text.into_iter().map(sentence).collect()
@@ -469,7 +471,7 @@ impl<'a> Against<'a> {
             .collect();
         if !missed.is_empty() {
             parts.push(format!(
-                "target missed in {} ({}: not slower, but {base} kept a background rate that it missed)",
+                "target missed in {} ({}: not slower, but it missed a background rate that {base} kept)",
                 numbered(missed.len(), "step"),
                 missed.join(", ")
             ));
@@ -521,7 +523,7 @@ impl<'a> Against<'a> {
             true => self.sentence(parts),
             false => {
                 let rest: String = parts.iter().map(|part| format!("; {part}")).collect();
-                format!("{}{rest}.", said.join(", "))
+                format!("{}{rest}.", said.join(" and "))
             }
         }
     }

@@ -36,7 +36,7 @@ with_defaults! {
         pub rows_per_commit: RowsPerCommit = RowsPerCommit::default(),
         /// Delete as many rows as are inserted from l.i1 on, so that tables keep their size.
         pub deletes: bool = true,
-        /// Delete rounds between two look-ups of the lowest id; 0 = only at a step's start.
+        /// DELETE statements between two look-ups of the lowest id; 0 = only at a step's start.
         pub resync_rounds: u32 = 1000,
         /// How the background writers of read-write steps are spread over time. Even by default;
         /// the original sends the statements of each second in one burst.

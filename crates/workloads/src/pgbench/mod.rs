@@ -99,7 +99,7 @@ impl PgbenchSetup {
     /// Returns the scripts' names, which `kept` interns for the life of the process.
     fn script_names(&self) -> Vec<&'static str> {
         let scripts = self.scripts.iter().flat_map(|scripts| &scripts.list);
-        scripts.map(|source| sources::kept(source.name.clone())).collect()
+        scripts.map(|source| sources::interned(source.name.clone())).collect()
     }
 
     /// Returns the index of a command among those of [`ScriptInfo`], which leaves out commands
@@ -121,7 +121,7 @@ impl PgbenchSetup {
         let number = commands[..=command].iter().filter(is_written).count();
         let text = commands[command].text.trim_start_matches('\\');
         let word: String = text.chars().take_while(char::is_ascii_alphabetic).collect();
-        sources::kept(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
+        sources::interned(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
     }
 }
 

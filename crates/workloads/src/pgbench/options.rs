@@ -65,7 +65,7 @@ with_defaults! {
         /// Files, or `tpcb-like`, `simple-update` and `select-only`; with `@N` a script is drawn N
         /// times as often as with `@1`.
         pub files: Vec<String> = vec!["tpcb-like".to_owned()],
-        /// Hundreds of thousands of accounts.
+        /// Size of the data, in units of 100,000 accounts.
         #[schemars(range(min = 1, max = 20_000_000), extend("x-size" = true))]
         pub scale: u32 = 1,
         /// How the tables are made, a letter for each part: d(rop), t(ables), g(enerate) or G (by
@@ -95,7 +95,7 @@ with_defaults! {
         /// Warm-up before the measurement begins, in whole seconds.
         #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
-        /// When a connection begins its next transaction. pgbench's rates are `poisson`.
+        /// When a connection begins its next transaction. pgbench's `--rate` is `poisson`.
         pub arrivals: OltpArrivals = OltpArrivals::Closed,
         /// Transactions per second of all connections together, for `arrivals = "constant"` and
         /// `"poisson"`: one step per rate.
@@ -108,7 +108,7 @@ with_defaults! {
         pub latency_limit: Option<PlanDuration> = None,
         /// Each transaction has a connection of its own.
         pub connect: bool = false,
-        /// How often a transaction is tried that meets a deadlock or a serialization failure.
+        /// How many times a transaction is tried if it meets a deadlock or a serialization failure.
         #[schemars(range(min = 1))]
         pub max_tries: u32 = 1,
         pub vacuum: Vacuum = Vacuum::Small,

@@ -137,7 +137,7 @@ fn text_of(path: &str) -> Result<String, String> {
 
 /// Keeps `name`, under which commands are counted, for the life of the process. There are few
 /// names, and each run of a script has the same ones.
-pub(crate) fn kept(name: String) -> &'static str {
+pub(crate) fn interned(name: String) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(own) = all.get(name.as_str()) {
