@@ -156,7 +156,9 @@ async fn open<L: ConnectionTask>(
         return (task, None);
     }
     let began = Instant::now();
-    let opening = tokio::time::timeout(within, task.open());
+    // The state of a login is large. It is on the heap only while the login lasts, because thousands
+    // of tasks may wait for their turn, and each keeps the space for its own state until then.
+    let opening = tokio::time::timeout(within, Box::pin(task.open()));
     let Some(opened) = shared.abandon.unless(opening).await else { return (task, None) };
     let Ok(opened) = opened else {
         shared.fail(not_open(shared.control.unopened(), shared.control.tasks, (within, key)));
@@ -216,9 +218,10 @@ impl RunningTask {
             if pause_until == deadline {
                 break;
             }
+            let mut opening = Box::pin(task.open());
             let opened = tokio::select! {
                 biased;
-                opened = task.open() => opened,
+                opened = &mut opening => opened,
                 next = self.ended_from_outside() => return next,
                 _ = self.shared.timer.wait_until(deadline) => break,
             };
