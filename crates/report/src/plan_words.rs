@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_analyse::{
     Cause, Findings, OperationClass, PublishedComparison, Ratio, RunSummary, SectionFindings, StepFindings,
-    VariantStep, Verdict, WorkloadFindings, numbered,
+    VariantStep, Verdict, WorkloadFindings,
 };
 
 use crate::charts::Charts;
@@ -161,7 +161,6 @@ type Compared<'a> = (&'a StepFindings, &'a VariantStep, &'a Ratio);
 /// The steps in one group that have the same verdict.
 struct DecidedGroup<'a> {
     group: String,
-    verdict: Verdict,
     steps: Vec<Compared<'a>>,
     /// Number of steps in the group that have a ratio.
     all: usize,
@@ -217,7 +216,7 @@ fn parts<'a>(compared: &[Compared<'a>]) -> Vec<DecidedGroup<'a>> {
         let group = group_of(of_step.0);
         let all = compared.iter().filter(|(step, ..)| group_of(step) == group).count();
         let part = by_group.entry((group.clone(), verdict.word()));
-        part.or_insert(DecidedGroup { group, verdict, steps: Vec::new(), all }).steps.push(*of_step);
+        part.or_insert(DecidedGroup { group, steps: Vec::new(), all }).steps.push(*of_step);
     }
     by_group.into_values().collect()
 }

@@ -56,6 +56,7 @@ fn kind(kind: &str, arrivals: &str, rows_per_operation: u32) -> KindSpec {
 /// client.
 pub(crate) fn read_write_spec() -> StepSpec {
     StepSpec {
+        meaning: String::new(),
         name: "qr100".to_owned(),
         clients: 2,
         headline: Headline {
@@ -79,6 +80,7 @@ pub(crate) fn read_write_spec() -> StepSpec {
 /// `l.x` of one client, which is one index build.
 pub(crate) fn index_spec() -> StepSpec {
     StepSpec {
+        meaning: String::new(),
         name: "l.x".to_owned(),
         clients: 1,
         headline: Headline { kind: "index".to_owned(), unit: Unit::Rows, label: "indexed rows/s".to_owned() },
@@ -94,6 +96,7 @@ pub(crate) fn index_spec() -> StepSpec {
 /// `l.i0` of one client, which has inserts only.
 pub(crate) fn load_spec() -> StepSpec {
     StepSpec {
+        meaning: String::new(),
         name: "l.i0".to_owned(),
         clients: 1,
         headline: Headline { kind: "insert".to_owned(), unit: Unit::Rows, label: "inserts/s".to_owned() },

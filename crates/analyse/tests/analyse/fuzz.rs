@@ -76,6 +76,7 @@ fn spec() -> StepSpec {
         statement: "SELECT 1".to_owned(),
     };
     StepSpec {
+        meaning: String::new(),
         name: "qr100".to_owned(),
         clients: 1,
         headline: Headline {

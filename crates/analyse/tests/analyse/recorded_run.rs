@@ -57,6 +57,7 @@ fn manifest() -> Manifest {
 
 fn spec() -> StepSpec {
     StepSpec {
+        meaning: String::new(),
         name: "l.i0".to_owned(),
         clients: 1,
         headline: Headline { kind: "insert".to_owned(), unit: Unit::Rows, label: "inserts/s".to_owned() },

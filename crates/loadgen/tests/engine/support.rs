@@ -158,6 +158,7 @@ pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
         statement: String::new(),
     };
     StepSpec {
+        meaning: String::new(),
         name: "step".into(),
         clients,
         headline: Headline { kind: kinds[0].into(), unit: Unit::Operations, label: "operations/s".into() },

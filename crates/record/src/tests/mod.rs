@@ -87,6 +87,7 @@ fn manifest() -> Manifest {
 
 fn spec(name: &str) -> StepSpec {
     StepSpec {
+        meaning: String::new(),
         name: name.into(),
         clients: 1,
         headline: Headline { kind: "query".into(), unit: Unit::Operations, label: "queries/s".into() },

@@ -160,6 +160,7 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
     let label = if load { "inserts/s" } else { "queries/s" };
     StepFindings {
         name: STEPS[step].into(),
+        meaning: if step == 0 { "load in key order".to_owned() } else { String::new() },
         headline_kind: if load { "insert" } else { "query" }.into(),
         headline_class: OperationClass::Other,
         less_is_better: false,

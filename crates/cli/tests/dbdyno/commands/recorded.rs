@@ -124,6 +124,7 @@ fn spec(name: &str) -> StepSpec {
         groups: BTreeMap::new(),
         is_warm_up: false,
         name: name.to_owned(),
+        meaning: String::new(),
         clients: name.split_once(".c").map_or(1, |(_, connections)| connections.parse().unwrap()),
         headline: Headline { kind: "query".to_owned(), unit: Unit::Operations, label: label.to_owned() },
         window: WindowRule::FirstEnded,
