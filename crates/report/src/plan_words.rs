@@ -327,7 +327,7 @@ mod tests {
         insta::assert_snapshot!(said(&fixture::with_blocks(3)), @r#"
         *Drafted from the decided comparisons.*
 
-        * <b>&" against rollback: faster in l.i1, l.i2 and qp100 (3.18 × rollback's rate in the geometric mean, 1.30 to 9.87, most of it user CPU per operation, ×3.24 on the rate); slower in qr1000 (0.80 × rollback's rate, 95 % interval 0.784–0.816, most of it user CPU per operation, ×0.82 on the rate); same in 1 step; undecided in 3 steps.
+        * In l.i1, l.i2 and qp100, <b>&" is 3.2 times as fast as rollback on average (ratios 1.30 to 9.87). Most of it is user CPU per operation (×3.24 on the rate). In qr1000, <b>&" is 20 % slower than rollback (ratio 0.80, 95 % CI 0.784–0.816). Most of it is user CPU per operation (×0.82 on the rate). 1 step is the same and 3 steps are undecided.
         "#);
     }
 

@@ -735,7 +735,7 @@ mod tests {
 
     #[test]
     fn with_several_blocks_the_summary_is_made_of_verdicts() {
-        insta::assert_snapshot!(first(&fixture::with_blocks(3)), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 3 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        insta::assert_snapshot!(first(&fixture::with_blocks(3)), @r#"<b>&" is slower than rollback in 1 of 10 steps (0.80 in qr1000) and faster in 3 (1.30 in qp100 to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     #[test]
@@ -772,7 +772,7 @@ mod tests {
             step.variants.extend(of_twin);
         }
         let said = sentences(Scope::of(&findings, &findings.workloads[0]));
-        assert_eq!(said, [alone.replace(" against", ", twin against")]);
+        assert_eq!(said, [alone.replace(" against", " and twin against")]);
     }
 
     /// Halves the second variant's background rate in these steps, and returns the first sentence.
@@ -790,7 +790,7 @@ mod tests {
     #[test]
     fn steps_in_which_only_the_variant_missed_the_background_rate_are_named() {
         insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: rate more than 5 % higher in 3 steps, in 1 of them with fewer background writes than planned; more than 5 % lower in 1 step (0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
-        insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; target missed in 1 step (qp100 1.30: not slower, but rollback kept a background rate that it missed); no ratio in 2 steps. It missed the background target in qr500, qr1000, which rollback kept."#);
+        insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" is slower than rollback in 1 of 10 steps (0.80 in qr1000) and faster in 2 (2.50 in l.i1 to 9.87 in l.i2); same in 1 step; undecided in 3 steps; target missed in 1 step (qp100 1.30: not slower, but it missed a background rate that rollback kept); no ratio in 2 steps. It missed the background target in qr500, qr1000, which rollback kept."#);
     }
 
     #[test]
@@ -815,7 +815,7 @@ mod tests {
     #[test]
     fn a_rate_of_zero_is_said_first() {
         insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); rate more than 5 % higher in 2 steps; more than 5 % lower in 1 step (0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
-        insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered) and is slower than rollback in 1 of 10 steps (0.80 in qr1000) and faster in 2 (2.50 in l.i1 to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     #[test]
@@ -835,7 +835,7 @@ mod tests {
     fn steps_whose_rate_the_plan_sets_are_counted_apart_with_their_response_times() {
         let mut findings = fixture::with_blocks(3);
         findings.workloads[0].steps[5].variants[1].to_base.verdict = Some(Verdict::OnSchedule);
-        insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; on schedule in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        insta::assert_snapshot!(first(&findings), @r#"<b>&" is slower than rollback in 1 of 10 steps (0.80 in qr1000) and faster in 2 (2.50 in l.i1 to 9.87 in l.i2); same in 1 step; undecided in 3 steps; on schedule in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     fn said(base: f64, variant: f64, ratio: f64) -> Option<String> {

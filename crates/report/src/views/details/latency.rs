@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn each_value_chooses_its_own_unit() {
         let latency = Latency {
-            count: 9,
+            count: 1_000,
             mean_us: 104.5,
             p50_us: 90,
             p90_us: 200,
@@ -116,8 +116,10 @@ mod tests {
         };
         assert_eq!(
             figures_of(&latency),
-            ["9", "104.5 µs", "90 µs", "200 µs", "310 µs", "1.52 ms", "80.0 ms", "2.31 s"]
+            ["1,000", "104.5 µs", "90 µs", "200 µs", "310 µs", "1.52 ms", "80.0 ms", "2.31 s"]
         );
+        let few = Latency { count: 9, ..latency };
+        assert_eq!(figures_of(&few), ["9", "104.5 µs", "90 µs", "NA", "NA", "NA", "NA", "2.31 s"]);
     }
 
     #[test]
