@@ -62,7 +62,9 @@ impl DatabaseServer {
     /// Opens one session and, where TLS was requested, counts the session's encryption under
     /// `class`. The class is a connection task's kind, or any other user of a connection.
     pub async fn connect_as(&self, class: &str) -> Result<AnySession> {
-        let session = self.address.connect().await?;
+        // The state of a login is large. It is on the heap, and only while the login lasts, because
+        // thousands of tasks may wait for theirs, and each keeps space for all of its states.
+        let session = Box::pin(self.address.connect()).await?;
         if let Some(log) = self.connections() {
             log.note(class, session.encryption());
         }
