@@ -331,5 +331,5 @@ function rebased(data, steps, base, variants) {
     const { rates } = byId.get(key), found = ratioOf(rates[variant], rates[base]);
     return found ? [[row, variant, found.value, found.low, found.high, null, ...(found.sign ? [found.sign] : [])]] : [];
   }));
-  return { ...data, variants: others, points };
+  return { ...data, base, variants: others, points };
 }

@@ -29,6 +29,7 @@ fn a_chart_of_ratios_has_value_interval_and_verdict_of_each_step_and_none_for_th
     let interval = ratio.inference.as_ref().unwrap().interval;
     assert_eq!(data["points"][3], json!([3, 1, ratio.value, interval.low, interval.high, "faster"]));
     assert_eq!((data["rows"][3].as_str(), data["keys"][3].as_str()), (Some("l.i2"), Some("w0s3")));
+    assert_eq!((&data["base"], &data["of"]), (&json!(0), &json!("rate")), "the title of the axis names them");
     let points = data["points"].as_array().unwrap();
     assert!(points.iter().all(|point| point[1] == 1));
 }

@@ -74,6 +74,8 @@ fn of_set(
         format!("Relative {what}{name}: new ÷ base, 95 % interval; hollow: undecided{bounds}. Base: {base}"),
         json!({
             "kind": "ratios",
+            "base": charts.variant(base),
+            "of": what,
             "margin": steps.iter().map(|step| step.margin).fold(0.0, f64::max),
             "rows": steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>(),
             "keys": steps.iter().map(|step| charts.step_id(workload, &step.name)).collect::<Vec<_>>(),

@@ -1,7 +1,9 @@
 // Draws the cost per operation as stacked bars, blocks as points, and query times as bars with
 // whiskers and points.
 import { niceEnds } from "./lines.js";
-import { common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, signed, tipLine, valueAxis } from "./look.js";
+import {
+  common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, ROOM_ABOVE, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis,
+} from "./look.js";
 
 /**
  * CPU and IO per operation, with one panel per unit and one bar per variant, stacked by who used
@@ -10,12 +12,13 @@ import { common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, signed,
 export function cost(data, { names, hidden, width }) {
   const shown = data.variants.filter((variant) => !hidden.has(variant));
   const labels = shown.map((variant) => names[variant]);
-  const room = nameRoom(labels, width);
+  const room = nameRoom(["variant", ...labels], width);
   const panelHeight = shown.length * 24 + 10;
-  let top = 30;
-  const grids = data.panels.map(() => {
+  const xAxis = data.panels.map((panel, at) => valueAxis("", { gridIndex: at, min: 0, ...titleBelow(panel.unit, width - room - 28) }));
+  let top = ROOM_ABOVE;
+  const grids = data.panels.map((_, at) => {
     const grid = { left: room + 10, right: 18, top, height: panelHeight };
-    top += panelHeight + 62;
+    top += panelHeight + roomBelow(xAxis[at]) + ROOM_ABOVE;
     return grid;
   });
   const series = data.panels.flatMap((panel, at) => panel.parts.map((part, number) => ({
@@ -24,12 +27,12 @@ export function cost(data, { names, hidden, width }) {
     data: shown.map((variant) => part.values[data.variants.indexOf(variant)]), emphasis: { disabled: true },
   })));
   return {
-    height: top - 20,
+    height: top - ROOM_ABOVE,
     option: {
       ...common(),
       grid: grids,
-      xAxis: data.panels.map((panel, at) => valueAxis(panel.unit, { gridIndex: at, nameLocation: "middle", nameGap: 24, min: 0 })),
-      yAxis: data.panels.map((_, at) => nameAxis(labels, room, { gridIndex: at, inverse: true })),
+      xAxis,
+      yAxis: data.panels.map((_, at) => nameAxis(labels, room, { gridIndex: at, inverse: true, ...titleAbove("variant") })),
       tooltip: { ...common().tooltip, trigger: "axis", axisPointer: { type: "shadow" }, formatter: (items) => {
         if (!items.length) { return ""; }
         const panel = data.panels[Number(items[0].seriesId.split(" ")[0])];
@@ -46,7 +49,7 @@ export function cost(data, { names, hidden, width }) {
 export function blocks(data, { names, hidden, width }) {
   const shown = data.series.filter((line) => !hidden.has(line.variant));
   const labels = shown.map((line) => names[line.variant]);
-  const room = nameRoom(labels, width);
+  const room = nameRoom(["variant", ...labels], width);
   const count = Math.max(1, ...shown.flatMap((line) => line.points.map((point) => point[0])));
   const rates = shown.flatMap((line) => line.points.map((point) => point[1]));
   const spread = (block) => count > 1 ? ((block - 1) / (count - 1) - 0.5) * 14 : 0;
@@ -64,14 +67,15 @@ export function blocks(data, { names, hidden, width }) {
     ];
   });
   const low = Math.min(...rates), high = Math.max(...rates), gap = Math.max((high - low) * 0.1, high * 0.005);
+  const xAxis = valueAxis("", { ...niceEnds(Math.max(0, low - gap), high + gap), ...titleBelow(data.unit, width - room - 34) });
   return {
-    height: shown.length * 34 + 56,
+    height: shown.length * 34 + ROOM_ABOVE + roomBelow(xAxis),
     zoom: { xAxisIndex: 0 },
     option: {
       ...common(),
-      grid: { left: room + 10, right: 24, top: 8, bottom: 44 },
-      xAxis: valueAxis(data.unit, { ...niceEnds(Math.max(0, low - gap), high + gap), nameLocation: "middle", nameGap: 24 }),
-      yAxis: nameAxis(labels, room, { inverse: true }),
+      grid: { left: room + 10, right: 24, top: ROOM_ABOVE, bottom: roomBelow(xAxis) },
+      xAxis,
+      yAxis: nameAxis(labels, room, { inverse: true, ...titleAbove("variant") }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: (item) => tipLine(
         Number(item.seriesId.split(" ")[0]), item.seriesName + (item.data.block ? `, block ${item.data.block}` : ""), `${signed(item.data.sign, exact(item.value[0]))} ${data.unit}`) },
       series,
@@ -87,7 +91,7 @@ export function queries(data, { names, hidden, width, choice }) {
   const axis = choice("Axis", ["linear", "log"]);
   const far = data.cut ? choice("Outliers", ["cut", "all"]) : "all";
   const shown = data.series.filter((line) => !hidden.has(line.variant));
-  const room = nameRoom(data.rows, width, 0.3);
+  const room = nameRoom(["step", ...data.rows], width, 0.3);
   const gap = 13, rowHeight = Math.max(24, shown.length * gap + 8);
   const most = far === "cut" ? data.cut : Infinity;
   const values = shown.flatMap((line) => line.points.flatMap((point) => [point.median, point.min, point.max, ...(point.times || [])])).filter((value) => value > 0);
@@ -102,14 +106,15 @@ export function queries(data, { names, hidden, width, choice }) {
     };
   });
   const across = axis === "log" ? { ...logAxis(data.unit, [least * 1.15, top / 1.15]), min: least, max: top } : valueAxis(data.unit, { min: 0, max: top });
+  const xAxis = { ...across, ...titleBelow("time, " + data.unit, width - room - 56) };
   return {
-    height: data.rows.length * rowHeight + 56,
+    height: data.rows.length * rowHeight + ROOM_ABOVE + roomBelow(xAxis),
     zoom: { xAxisIndex: 0 },
     option: {
       ...common(),
-      grid: { left: room + 10, right: 46, top: 8, bottom: 44 },
-      xAxis: { ...across, nameLocation: "middle", nameGap: 24 },
-      yAxis: nameAxis(data.rows, room, { inverse: true, splitLine: { show: true, lineStyle: { color: css("line") } } }),
+      grid: { left: room + 10, right: 46, top: ROOM_ABOVE, bottom: roomBelow(xAxis) },
+      xAxis,
+      yAxis: nameAxis(data.rows, room, { inverse: true, ...titleAbove("step"), splitLine: { show: true, lineStyle: { color: css("line") } } }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: ({ data: { point }, seriesName, seriesId }) =>
         `<b>${escaped(data.rows[point.row])}</b>` + tipLine(Number(seriesId.split(" ")[0]), seriesName, point.sign
           ? `${signed(point.sign, exact(point.median))} ${data.unit}` : `${exact(point.median)} ${data.unit} (${exact(point.min)} to ${exact(point.max)})`) },

@@ -1,5 +1,5 @@
 // Draws lines over connections, over percentiles, over seconds, and over runs.
-import { common, css, escaped, exact, logAxis, look, nameAxis, niceMarks, short, tipLine, valueAxis } from "./look.js";
+import { common, css, escaped, exact, logAxis, look, nameAxis, roomBelow, tipLine, titleBelow, valueAxis } from "./look.js";
 
 /** Returns the ECharts series of one variant's line. */
 function lineOf(variant, name, data, more) {
@@ -41,14 +41,13 @@ function spreads(line, connections, key, panel) {
 /**
  * Rate, and the chosen percentile of response times, against connections. All axes are logarithmic.
  */
-export function sweep(data, { names, hidden, choice }) {
+export function sweep(data, { names, hidden, width, choice }) {
   const which = choice("Response time", ["p95", "p99", "p50"]);
   const shown = data.series.filter((line) => !hidden.has(line.variant));
   const pairs = (values) => data.connections.map((number, at) => [number, values[at]]);
   const axis = (gridIndex) => ({
     ...logAxis("", data.connections), gridIndex, min: data.connections[0] / 1.1,
-    max: data.connections[data.connections.length - 1] * 1.1, name: gridIndex ? "connections" : "",
-    nameLocation: "middle", nameGap: 26, axisLabel: { color: css("muted"), customValues: data.connections, hideOverlap: true, formatter: String },
+    max: data.connections[data.connections.length - 1] * 1.1, ...titleBelow("connections", width), axisLabel: { color: css("muted"), customValues: data.connections, hideOverlap: true, formatter: String },
     axisTick: { customValues: data.connections },
   });
   const series = shown.flatMap((line) => [
@@ -58,14 +57,14 @@ export function sweep(data, { names, hidden, choice }) {
   ]);
   const all = (key) => shown.flatMap((line) => [...line[key], ...line.spread[key].filter(Boolean).flat()]);
   return {
-    height: 460,
+    height: 482,
     zoom: { xAxisIndex: [0, 1] },
     option: {
       ...common(),
       axisPointer: { link: [{ xAxisIndex: "all" }] },
-      grid: [{ left: 58, right: 18, top: 28, height: 170 }, { left: 58, right: 18, top: 240, height: 170 }],
+      grid: [{ left: 58, right: 18, top: 28, height: 170 }, { left: 58, right: 18, top: 262, height: 170 }],
       xAxis: [axis(0), axis(1)],
-      yAxis: [logAxis(data.unit, all("rate")), { ...logAxis(which + ", ms", all(which)), gridIndex: 1 }],
+      yAxis: [logAxis(data.unit, all("rate")), { ...logAxis(which + " response time, ms", all(which)), gridIndex: 1 }],
       tooltip: { ...common().tooltip, ...pointer(), formatter: tipOfAxis((x) => `${x} connections`, (item) => item.seriesId.endsWith("rate") ? " " + data.unit : " ms " + which) },
       series,
     },
@@ -76,7 +75,7 @@ export function sweep(data, { names, hidden, choice }) {
  * Response times by percentile. The horizontal axis is −log10(1 − percentile), which gives the
  * slowest operations most of the width.
  */
-export function percentiles(data, { names, hidden }) {
+export function percentiles(data, { names, hidden, width }) {
   const place = (percentile) => -Math.log10(Math.max(1 - percentile / 100, 1e-6));
   const shown = data.series.filter((line) => !hidden.has(line.variant));
   const furthest = Math.max(1, ...data.percentiles.filter((p) => p < 100).map(place));
@@ -87,17 +86,17 @@ export function percentiles(data, { names, hidden }) {
     data.percentiles.map((p, index) => [at(p), line.ms[index]]), { id: line.variant + " ms", symbolSize: 5 }));
   const custom = marks.map(at);
   return {
-    height: 280,
+    height: 284,
     zoom: { xAxisIndex: 0 },
     option: {
       ...common(),
-      grid: { left: 58, right: 24, top: 28, bottom: 40 },
-      xAxis: valueAxis("percentile", {
-        min: 0, max: furthest + 0.5, nameLocation: "middle", nameGap: 26,
+      grid: { left: 58, right: 24, top: 28, bottom: 44 },
+      xAxis: valueAxis("", {
+        min: 0, max: furthest + 0.5, ...titleBelow("percentile", width),
         axisLabel: { color: css("muted"), customValues: custom, hideOverlap: true, formatter: (x) => text.get(x.toFixed(4)) || (x === 0 ? "p0" : "") },
         axisTick: { customValues: custom }, splitLine: { show: false },
       }),
-      yAxis: logAxis("ms", shown.flatMap((line) => line.ms)),
+      yAxis: logAxis("response time, ms", shown.flatMap((line) => line.ms)),
       tooltip: { ...common().tooltip, ...pointer(), formatter: tipOfAxis((x) => text.get(x.toFixed(4)) || "", () => " ms") },
       series,
     },
@@ -146,9 +145,11 @@ export function seconds(data, { names, hidden, width }) {
       } : undefined,
     });
   }));
-  const xAxis = panels.map((_, at) => valueAxis(at === panels.length - 1 ? "second of the window" : "", {
-    gridIndex: at, min: 0, max: data.end, nameLocation: "middle", nameGap: 24, splitLine: { show: false },
-    axisLabel: { color: css("muted"), fontSize: 12, show: at === panels.length - 1, hideOverlap: true },
+  // The panels share one axis, so only the lowest has its marks and its title.
+  const isLast = (at) => at === panels.length - 1;
+  const xAxis = panels.map((_, at) => valueAxis("", {
+    gridIndex: at, min: 0, max: data.end, ...(isLast(at) ? titleBelow("second of the window", width) : {}), splitLine: { show: false },
+    axisLabel: { color: css("muted"), fontSize: 12, show: isLast(at), hideOverlap: true },
   }));
   return {
     height: top + 18,
@@ -186,12 +187,13 @@ function secondsTip(items, panels, events, names) {
 export function interaction(data, { width }) {
   const series = data.lines.map((line, number) => lineOf(number, `${data.second} = ${line.level}`, line.rates, { id: `${number} rate` }));
   const known = data.lines.flatMap((line) => line.rates).filter((rate) => rate > 0);
+  const xAxis = nameAxis(data.levels, width / Math.max(1, data.levels.length), titleBelow(data.first, width - 76));
   return {
-    height: 260,
+    height: 216 + roomBelow(xAxis),
     option: {
       ...common(),
-      grid: { left: 58, right: 18, top: 28, bottom: 44 },
-      xAxis: nameAxis(data.levels, width / Math.max(1, data.levels.length), { name: data.first, nameLocation: "middle", nameGap: 28 }),
+      grid: { left: 58, right: 18, top: 28, bottom: roomBelow(xAxis) },
+      xAxis,
       yAxis: logAxis(data.unit, known),
       tooltip: { ...common().tooltip, trigger: "axis", formatter: (items) => items.length ? `<b>${escaped(data.first)} = ${escaped(data.levels[items[0].dataIndex])}</b>` +
         items.map((item) => tipLine(Number(item.seriesId.split(" ")[0]), item.seriesName, exact(item.value) + " " + data.unit)).join("") : "" },
@@ -202,7 +204,7 @@ export function interaction(data, { width }) {
 }
 
 /** A series over runs with its levels and changes. */
-export function history(data) {
+export function history(data, { width }) {
   const points = data.values.map((value, run) => [run, value]);
   const known = data.values.filter((value) => value !== null);
   const low = Math.min(...known), high = Math.max(...known);
@@ -219,12 +221,12 @@ export function history(data) {
   }));
   const marks = niceRuns(data.runs.length);
   return {
-    height: 240,
+    height: 252,
     zoom: { xAxisIndex: 0 },
     option: {
       ...common(),
-      grid: { left: 66, right: 24, top: 40, bottom: 32 },
-      xAxis: valueAxis("", { min: -0.5, max: data.runs.length - 0.5, splitLine: { show: false },
+      grid: { left: 66, right: 24, top: 40, bottom: 44 },
+      xAxis: valueAxis("", { min: -0.5, max: data.runs.length - 0.5, ...titleBelow("run, by date", width), splitLine: { show: false },
         axisLabel: { color: css("muted"), customValues: marks, hideOverlap: true, formatter: (run) => (data.runs[run] || ["", ""])[1] },
         axisTick: { customValues: marks } }),
       yAxis: valueAxis(data.unit, { ...niceEnds(low - room, high + room) }),

@@ -3,6 +3,10 @@
 const COLOURS = 8;
 /** Largest width of a letter in an axis label, in pixels. Only a few rare letters are wider. */
 const LETTER = 7.6;
+/** Height of a line in names and titles of axes, in pixels. */
+const LINE_HEIGHT = 15;
+/** Height of the title above the names of a vertical axis, in pixels. */
+export const ROOM_ABOVE = 26;
 const DASHES = ["solid", [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 4], [6, 2, 1, 2]];
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow", "emptyCircle"];
 
@@ -87,6 +91,25 @@ export function common() {
 const TEXT = () => ({ color: css("muted"), fontSize: 12, hideOverlap: true });
 const LINE = () => ({ lineStyle: { color: css("line") } });
 
+/**
+ * The title below a horizontal axis. A title that is longer than the axis takes several lines, so
+ * that a narrow screen does not cut it.
+ */
+export function titleBelow(title, width) {
+  const nameTextStyle = { color: css("muted"), fontSize: 12, lineHeight: LINE_HEIGHT, align: "center", verticalAlign: "top" };
+  return { name: wrapped(title, width), nameLocation: "middle", nameGap: 24, nameTextStyle };
+}
+
+/** Height of what is below a horizontal axis: the numbers of its marks, and its title. */
+export function roomBelow({ name, nameGap }) {
+  return nameGap + name.split("\n").length * LINE_HEIGHT + 5;
+}
+
+/** The title above the names of a vertical axis that begins at the top. It needs `ROOM_ABOVE`. */
+export function titleAbove(title) {
+  return { name: title, nameLocation: "start", nameGap: 8, nameTextStyle: { color: css("muted"), fontSize: 12, align: "right" } };
+}
+
 /** An axis of numbers. */
 export function valueAxis(name, more) {
   return {
@@ -130,17 +153,18 @@ export function niceMarks(low, high) {
 export function nameAxis(names, width, more) {
   return {
     type: "category", data: names.map((name) => wrapped(name, width)), axisTick: { show: false }, axisLine: LINE(),
-    axisLabel: { color: css("ink"), fontSize: 12, lineHeight: 15, interval: 0 }, ...more,
+    axisLabel: { color: css("ink"), fontSize: 12, lineHeight: LINE_HEIGHT, interval: 0 }, ...more,
   };
 }
 
-/** Breaks a name into lines of at most this width, after a punctuation mark if possible. */
+/** Breaks a name into lines of at most this width, after a space or a punctuation mark if possible. */
 export function wrapped(name, width) {
   const columns = Math.max(6, Math.floor(width / LETTER)), lines = [];
   let rest = name;
   while (rest.length > columns) {
-    const at = Math.max(...["-", ".", "_", ",", "=", " ", "/"].map((sign) => rest.lastIndexOf(sign, columns - 1)));
-    const end = at > columns / 3 ? at + 1 : columns;
+    const lastOf = (signs) => Math.max(...signs.map((sign) => rest.lastIndexOf(sign, columns - 1)));
+    const at = [lastOf([" "]), lastOf(["-", ".", "_", ",", "=", "/"])].find((at) => at > columns / 3);
+    const end = at ? at + 1 : columns;
     lines.push(rest.slice(0, end));
     rest = rest.slice(end);
   }

@@ -1,6 +1,8 @@
 // Ratios as dots with intervals on a logarithmic axis around 1; far values are cut at the edge and
 // labelled.
-import { common, css, escaped, look, nameAxis, nameRoom, ratioText, signed, tipLine, valueAxis, wrapped } from "./look.js";
+import {
+  common, css, escaped, look, nameAxis, nameRoom, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis, wrapped,
+} from "./look.js";
 
 /**
  * How far the axis reaches from 1, as a logarithm. It includes most ratios with their intervals,
@@ -93,12 +95,12 @@ export function ratios(data, { names, hidden, width, choice }) {
       renderItem: (params, api) => drawPoint(api, of[params.dataIndex], at, bound),
     };
   });
-  const room = nameRoom(data.rows, width);
+  const room = nameRoom(["step", ...data.rows], width);
   const lines = (row) => wrapped(data.rows[row], room).split("\n").length;
   const rowHeight = Math.max(22, shown.length * gap + 8, ...order.map((row) => lines(row) * 15 + 4));
   const marked = marks(bound);
   const axis = valueAxis("", {
-    min: -bound, max: bound, axisLabel: {
+    min: -bound, max: bound, ...titleBelow(`${data.of} ÷ ${data.of} of ${names[data.base]}`, width - room - 28), axisLabel: {
       color: css("muted"), fontSize: 12, customValues: marked, hideOverlap: true,
       formatter: (value) => ratioText(Math.exp(value)),
     },
@@ -112,13 +114,15 @@ export function ratios(data, { names, hidden, width, choice }) {
     };
   }
   return {
-    height: data.rows.length * rowHeight + 52,
+    height: data.rows.length * rowHeight + ROOM_ABOVE + roomBelow(axis),
     zoom: { xAxisIndex: 0 },
     option: {
       ...common(),
-      grid: { left: room + 10, right: 18, top: 12, bottom: 34 },
+      grid: { left: room + 10, right: 18, top: ROOM_ABOVE, bottom: roomBelow(axis) },
       xAxis: axis,
-      yAxis: nameAxis(order.map((row) => data.rows[row]), room, { inverse: true, splitLine: { show: true, lineStyle: { color: css("line") } } }),
+      yAxis: nameAxis(order.map((row) => data.rows[row]), room, {
+        inverse: true, ...titleAbove("step"), splitLine: { show: true, lineStyle: { color: css("line") } },
+      }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: (item) => {
         const { point } = item.data;
         const interval = point.low > 0 ? ` (95 % interval ${ratioText(point.low)} to ${ratioText(point.high)})` : "";
