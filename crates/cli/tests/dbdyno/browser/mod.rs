@@ -79,7 +79,9 @@ fn page_folder() -> PathBuf {
 fn browser_accepts(pages: &[PathBuf]) {
     let pages: Vec<&str> = pages.iter().map(|page| page.to_str().unwrap()).collect();
     browser("browser.mjs", &pages);
-    browser("ratio.mjs", &[]);
+    for script in ["ratio.mjs", "range.mjs"] {
+        browser(script, &[]);
+    }
 }
 
 /// Runs a test script of the page's folder. Its first argument is the folder for screenshots, and

@@ -37,12 +37,16 @@ function redraw(which) {
  * If `change` is `null`, they get back the data of the file.
  */
 export function changeData(kind, change, caption) {
-  for (const figure of figures.filter((figure) => figure.original.kind === kind)) {
-    figure.data = change ? change(figure.original) : figure.original;
+  const changed = ofKind(kind);
+  for (const figure of changed) {
+    figure.changed = change && change(figure.original);
     figure.element.querySelector("figcaption").textContent = change ? caption(figure.caption) : figure.caption;
-    if (figure.instance) { figure.draw(); }
   }
+  // The range of an axis depends on the data of all of them.
+  redraw((figure) => changed.includes(figure));
 }
+
+const ofKind = (kind) => figures.filter((figure) => figure.original.kind === kind);
 
 class Figure {
   constructor(element) {
@@ -55,9 +59,11 @@ class Figure {
   /** The figure's data in the file. They are parsed when they are first needed. */
   get original() { return this.read ||= JSON.parse(this.element.querySelector("script").textContent); }
 
+  /** What is drawn: the data of the file, or those for another base. */
+  get data() { return this.changed || this.original; }
+
   show() {
     if (this.instance) { return; }
-    this.data ||= this.original;
     this.names = this.original.names || variants();
     this.tools = part("div", "chart-tools");
     this.legend = part("div", "chart-legend");
@@ -86,7 +92,8 @@ class Figure {
       return this.choices.get(label) || values[0];
     };
     const { names, hidden, width } = this;
-    this.drawn = KINDS[this.data.kind](this.data, { names, hidden, width, choice });
+    const peers = () => ofKind(this.data.kind).map((figure) => figure.data);
+    this.drawn = KINDS[this.data.kind](this.data, { names, hidden, width, choice, peers });
     const { option, height, zoom, group } = this.drawn;
     if (zoom) { option.dataZoom = [{ type: "inside", xAxisIndex: zoom.xAxisIndex, filterMode: "none", zoomOnMouseWheel: false, moveOnMouseMove: false, moveOnMouseWheel: false, preventDefaultMouseMove: false }]; }
     this.box.style.height = height + "px";

@@ -149,6 +149,17 @@ export function niceMarks(low, high) {
   return ways.map(marks).find((found) => found.length >= 4) || marks(ways[ways.length - 1]);
 }
 
+/**
+ * Returns the function that places values of a custom series in its row: `x` in pixels, held at the
+ * edges of what is shown, and the side on which the value lies beyond them, or 0.
+ */
+export function placer({ coordSys }, api, row) {
+  return (value) => {
+    const [x] = api.coord([value, row]), held = Math.max(coordSys.x, Math.min(coordSys.x + coordSys.width, x));
+    return { x: held, side: Math.abs(x - held) > 0.5 ? Math.sign(x - held) : 0 };
+  };
+}
+
 /** An axis of names, which are broken into lines and never cut. */
 export function nameAxis(names, width, more) {
   return {

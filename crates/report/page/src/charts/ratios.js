@@ -1,51 +1,22 @@
-// Ratios as dots with intervals on a logarithmic axis around 1; far values are cut at the edge and
-// labelled.
+// Ratios as dots with intervals on a logarithmic axis; far values are at the edge and labelled.
 import {
-  common, css, escaped, look, nameAxis, nameRoom, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis, wrapped,
+  common, css, escaped, look, nameAxis, nameRoom, placer, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis, wrapped,
 } from "./look.js";
-
-/**
- * How far the axis reaches from 1, as a logarithm. It includes most ratios with their intervals,
- * but not a few that are far away.
- */
-function reach(points, margin) {
-  const sizes = points.map((point) => Math.abs(Math.log(point.value))).sort((a, b) => a - b);
-  const typical = sizes[Math.floor(0.75 * (sizes.length - 1))] || 0;
-  const bound = Math.max(2.5 * typical, 3 * Math.log(1 + margin), 0.05);
-  const shown = points.filter((point) => Math.abs(Math.log(point.value)) <= bound);
-  const ends = shown.flatMap((point) => [point.value, point.low, point.high]).filter((value) => value > 0);
-  const furthest = Math.max(Math.log(1 + margin) * 2, ...ends.map((value) => Math.abs(Math.log(value))));
-  return Math.min(furthest * 1.08, bound * 1.25);
-}
-
-/** Marks of the axis: 1, and round numbers on both sides of it. */
-function marks(bound) {
-  const far = Math.exp(bound);
-  const within = (values) => values.filter((value) => value > 0 && Math.abs(Math.log(value)) <= bound).map(Math.log);
-  if (far > 3) {
-    const steps = far > 30 ? [1] : [1, 2, 5], above = [];
-    for (let power = 1; power <= far; power *= 10) { above.push(...steps.map((step) => step * power).filter((mark) => mark > 1)); }
-    return within([...above.map((mark) => 1 / mark).reverse(), 1, ...above]);
-  }
-  if (far > 1.6) { return within([0.35, 0.5, 0.7, 1, 1.4, 2, 2.8]); }
-  const step = [0.01, 0.02, 0.05, 0.1].find((step) => (far - 1) / step <= 4) || 0.2;
-  return within([-4, -3, -2, -1, 0, 1, 2, 3, 4].map((number) => 1 + number * step));
-}
+import { commonRange, ratioMarks } from "./range.js";
 
 const isDecided = (verdict) => !!verdict && verdict !== "undecided" && verdict !== "invalid";
 
 /** One dot with its interval, or an arrow at the edge. */
-function drawPoint(api, point, at, bound) {
-  const x = (value) => api.coord([Math.max(-bound, Math.min(bound, Math.log(value))), point.row])[0];
-  const centre = api.coord([0, point.row])[1];
-  const y = centre + at.offset;
-  const log = Math.log(point.value);
+function drawPoint(params, api, point, at) {
+  const place = placer(params, api, point.row);
+  const [x, end] = [(value) => place(Math.log(value)).x, place(Math.log(point.value)).x];
+  const y = api.coord([0, point.row])[1] + at.offset;
+  const log = Math.log(point.value), { side: far } = place(log);
   const children = [];
   if (point.low > 0 && point.high > 0) {
     const [from, to] = [x(point.low), x(point.high)];
     children.push({ type: "line", shape: { x1: from, y1: y, x2: to, y2: y }, style: { stroke: at.color, lineWidth: 1.5 } });
   }
-  const isFar = Math.abs(log) > bound;
   const fill = isDecided(point.verdict) ? at.color : css("paper");
   const label = (text, beside, side) => children.push({
     type: "text",
@@ -54,27 +25,26 @@ function drawPoint(api, point, at, bound) {
       fill: css("ink"), font: "11px system-ui, sans-serif", stroke: css("paper"), lineWidth: 3,
     },
   });
-  if (!isFar && point.sign) {
+  if (!far && point.sign) {
     // A bound points to the side on which the true ratio lies. If that may be either side, it
     // points to both.
-    const end = x(point.value), tips = { ">": [0, 8], "<": [8, 0] }[point.sign] || [6, 6];
+    const tips = { ">": [0, 8], "<": [8, 0] }[point.sign] || [6, 6];
     const points = [[end - tips[0], y], [end, y - 5], [end + tips[1], y], [end, y + 5]];
     children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
     // The label is on the side that has room.
     const side = log > 0 ? -1 : 1;
     label(signed(point.sign, ratioText(point.value)), end + side * 12, side);
-  } else if (isFar) {
-    const side = Math.sign(log), edge = x(point.value);
-    const points = [[edge, y - 5], [edge + side * 8, y], [edge, y + 5]];
+  } else if (far) {
+    const points = [[end - far * 8, y - 5], [end, y], [end - far * 8, y + 5]];
     children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
-    label(signed(point.sign, ratioText(point.value)), edge - side * 6, -side);
+    label(signed(point.sign, ratioText(point.value)), end - far * 12, -far);
   } else {
-    children.push({ type: "circle", shape: { cx: x(point.value), cy: y, r: 4.5 }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
+    children.push({ type: "circle", shape: { cx: end, cy: y, r: 4.5 }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
   }
   return { type: "group", children };
 }
 
-export function ratios(data, { names, hidden, width, choice }) {
+export function ratios(data, { names, hidden, width, choice, peers }) {
   const by = choice("Sort", ["sequence", "effect"]);
   const size = (row) => Math.max(0, ...data.points.filter((point) => point[0] === row && !hidden.has(point[1]))
     .map((point) => Math.log(point[2])));
@@ -84,7 +54,7 @@ export function ratios(data, { names, hidden, width, choice }) {
   const shown = data.variants.filter((variant) => !hidden.has(variant));
   const points = data.points.filter((point) => point[2] > 0 && !hidden.has(point[1])).map(
     ([row, variant, value, low, high, verdict, sign]) => ({ row: place.get(row), variant, value, low, high, verdict, sign }));
-  const bound = reach(points, data.margin);
+  const range = commonRange(peers());
   const gap = 11;
   const series = shown.map((variant, number) => {
     const of = points.filter((point) => point.variant === variant);
@@ -92,24 +62,25 @@ export function ratios(data, { names, hidden, width, choice }) {
     return {
       type: "custom", name: names[variant], encode: { x: 0, y: 1 }, clip: false,
       data: of.map((point) => ({ value: [Math.log(point.value), point.row, point.value], point })),
-      renderItem: (params, api) => drawPoint(api, of[params.dataIndex], at, bound),
+      renderItem: (params, api) => drawPoint(params, api, of[params.dataIndex], at),
     };
   });
   const room = nameRoom(["step", ...data.rows], width);
   const lines = (row) => wrapped(data.rows[row], room).split("\n").length;
   const rowHeight = Math.max(22, shown.length * gap + 8, ...order.map((row) => lines(row) * 15 + 4));
-  const marked = marks(bound);
+  const length = width - room - 28;
+  const marked = ratioMarks(Math.exp(range.low), Math.exp(range.high), Math.max(3, Math.floor(length / 48))).map(Math.log);
   const axis = valueAxis("", {
-    min: -bound, max: bound, ...titleBelow(`${data.of} ÷ ${data.of} of ${names[data.base]}`, width - room - 28), axisLabel: {
+    min: range.low, max: range.high, ...titleBelow(`${data.of} ÷ ${data.of} of ${names[data.base]}`, length), axisLabel: {
       color: css("muted"), fontSize: 12, customValues: marked, hideOverlap: true,
-      formatter: (value) => ratioText(Math.exp(value)),
+      formatter: (value) => String(Number(Math.exp(value).toPrecision(4))),
     },
     axisTick: { customValues: marked, lineStyle: { color: css("line") } }, splitLine: { show: false },
   });
   if (series.length) {
     const line = (value, type) => ({ xAxis: Math.log(value), lineStyle: { color: css(type === "solid" ? "ink" : "muted"), type, width: 1 } });
     series[0].markLine = {
-      silent: true, symbol: "none", label: { show: false }, animation: false,
+      silent: true, symbol: "none", label: { show: false }, animation: false, z: 1,
       data: [line(1, "solid"), line(1 + data.margin, "dashed"), line(1 / (1 + data.margin), "dashed")],
     };
   }
