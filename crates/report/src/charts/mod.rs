@@ -17,7 +17,7 @@ use crate::views::sweeps::sweeps;
 use crate::views::{Scope, Topic};
 use crate::words::RATIO_TABLES;
 
-/// Number of colours in `page.css`. Further variants use them again.
+/// Number of colours in `page.css`, and of markers. Further variants use them again in other pairs.
 const COLOURS: usize = 8;
 /// Largest number of points in a line, which is about one per pixel and a half.
 const LINE_POINTS: usize = 600;
@@ -49,7 +49,9 @@ impl<'a> Charts<'a> {
 
     /// Lists the variants in the order of their colours.
     pub(crate) fn key(&self, what: impl Fn(&VariantSummary) -> String) -> Block {
-        let dot = |at: usize| format!("<span class=\"dot k{} r{}\"></span>", at % COLOURS, at / COLOURS);
+        let dot = |at: usize| {
+            format!("<span class=\"dot k{} m{}\"></span>", at % COLOURS, (at + at / COLOURS) % COLOURS)
+        };
         let variants = self.findings.variants.iter().enumerate();
         Block::Key(variants.map(|(at, variant)| (variant.name.clone(), what(variant), dot(at))).collect())
     }

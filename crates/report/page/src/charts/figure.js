@@ -1,6 +1,6 @@
 // A figure of the page: its chart, legend, tools, zoom, cursor and export.
 import { echarts } from "./library.js";
-import { css, escaped, look, variants } from "./look.js";
+import { css, dot, escaped, look, marker, variants } from "./look.js";
 import { blocks, cost, queries } from "./bars.js";
 import { history, interaction, percentiles, seconds, sweep } from "./lines.js";
 import { ratios } from "./ratios.js";
@@ -224,12 +224,12 @@ class Figure {
   svg() {
     const source = this.box.querySelector("svg").cloneNode(true);
     const width = this.width, height = this.box.clientHeight, head = 24;
-    const entries = [...this.legend.querySelectorAll(".key")].map((entry) => [entry.textContent.trim(), getComputedStyle(entry.querySelector(".dot")).backgroundColor]);
+    const entries = [...this.legend.querySelectorAll(".key")].map((entry) => [entry.textContent.trim(), Number(entry.dataset.look)]);
     let x = 8, y = head + 14;
-    const legend = entries.map(([name, color]) => {
+    const legend = entries.map(([name, number]) => {
       const length = name.length * 7 + 24;
       if (x + length > width && x > 8) { x = 8; y += 18; }
-      const text = `<circle cx="${x + 5}" cy="${y - 4}" r="5" fill="${color}"/><text x="${x + 14}" y="${y}" fill="${css("ink")}" font-size="12">${escaped(name)}</text>`;
+      const text = `${markerSvg(number, x + 5, y - 4)}<text x="${x + 14}" y="${y}" fill="${css("ink")}" font-size="12">${escaped(name)}</text>`;
       x += length;
       return text;
     });
@@ -262,11 +262,17 @@ class Figure {
 }
 
 function key(number, name) {
-  const entry = part("span", "key"), dot = part("span", "dot");
-  dot.style.background = look(number).color;
-  dot.classList.add("look" + (Math.floor(number / 8) % 4));
-  entry.append(dot, name);
+  const entry = part("span", "key");
+  entry.innerHTML = dot(number);
+  entry.append(name);
+  entry.dataset.look = number;
   return entry;
+}
+
+/** A variant's marker in a saved chart. */
+function markerSvg(number, x, y) {
+  const { type, shape } = marker(look(number), x, y, 5), fill = look(number).color;
+  return type === "circle" ? `<circle cx="${x}" cy="${y}" r="${shape.r}" fill="${fill}"/>` : `<polygon points="${shape.points.join(" ")}" fill="${fill}"/>`;
 }
 
 export function part(name, className) {

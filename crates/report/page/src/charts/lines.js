@@ -5,7 +5,7 @@ import { common, css, escaped, exact, logAxis, look, nameAxis, roomBelow, tipLin
 function lineOf(variant, name, data, more) {
   const { color, type, symbol } = look(variant);
   return {
-    type: "line", name, data, symbol, symbolSize: 7, connectNulls: false, itemStyle: { color }, lineStyle: { color, type, width: 1.8 },
+    type: "line", name, data, symbol, symbolSize: 8, connectNulls: false, itemStyle: { color }, lineStyle: { color, type, width: 1.8 },
     emphasis: { disabled: true }, ...more,
   };
 }
@@ -44,7 +44,8 @@ function spreads(line, connections, key, panel) {
 export function sweep(data, { names, hidden, width, choice }) {
   const which = choice("Response time", ["p95", "p99", "p50"]);
   const shown = data.series.filter((line) => !hidden.has(line.variant));
-  const pairs = (values) => data.connections.map((number, at) => [number, values[at]]);
+  // A rate or a time of zero has no place on a logarithmic axis, so the line has a gap there.
+  const pairs = (values) => data.connections.map((number, at) => [number, values[at] > 0 ? values[at] : null]);
   const axis = (gridIndex) => ({
     ...logAxis("", data.connections), gridIndex, min: data.connections[0] / 1.1,
     max: data.connections[data.connections.length - 1] * 1.1, ...titleBelow("connections", width), axisLabel: { color: css("muted"), customValues: data.connections, hideOverlap: true, formatter: String },

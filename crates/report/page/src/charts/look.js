@@ -8,24 +8,37 @@ const LINE_HEIGHT = 15;
 /** Height of the title above the names of a vertical axis, in pixels. */
 export const ROOM_ABOVE = 26;
 const DASHES = ["solid", [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 4], [6, 2, 1, 2]];
-const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow", "emptyCircle"];
 
 /** A colour that the style sheet names, in the scheme that is on now. */
 export function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 }
 
+/** Number of a variant's marker and dashes. From the ninth variant on, colours repeat with other ones. */
+const form = (variant) => (variant + Math.floor(variant / COLOURS)) % COLOURS;
+
 /**
- * Colour, dashes and symbol of the variant with this number. From the ninth variant on, colours
- * repeat with other dashes.
+ * Colour, dashes and marker of the variant with this number. The marker's corners are at most 1 away
+ * from its middle to each side. A circle has none. They come from the style sheet, because the list
+ * of variants shows the markers without a script too.
  */
 export function look(variant) {
+  const corners = [...css("m" + form(variant)).matchAll(/([\d.]+)% ([\d.]+)%/g)].map(([, x, y]) => [x / 50 - 1, y / 50 - 1]);
   return {
-    color: css("s" + (variant % COLOURS)),
-    type: DASHES[(variant + Math.floor(variant / COLOURS)) % COLOURS],
-    symbol: SYMBOLS[variant % COLOURS],
+    color: css("s" + (variant % COLOURS)), type: DASHES[form(variant)], corners,
+    symbol: corners.length ? `path://M${corners.join("L")}Z` : "circle",
   };
 }
+
+/** A marker for a custom series, with its middle at this place. */
+export function marker({ corners }, x, y, size, style) {
+  return corners.length
+    ? { type: "polygon", shape: { points: corners.map(([right, down]) => [x + right * size, y + down * size]) }, style }
+    : { type: "circle", shape: { cx: x, cy: y, r: size }, style };
+}
+
+/** A variant's marker in a legend or a tooltip. */
+export const dot = (variant) => `<span class="dot k${variant % COLOURS} m${form(variant)}"></span>`;
 
 /** Names of all variants in the order of the page. */
 export function variants() {
@@ -193,6 +206,5 @@ export function nameRoom(names, width, most = 0.42) {
 
 /** A line of a tooltip: the variant's mark, its name and a value. */
 export function tipLine(variant, name, text) {
-  const { color } = look(variant);
-  return `<div><span class="dot" style="background:${color}"></span>${escaped(name)}: <b>${escaped(text)}</b></div>`;
+  return `<div>${dot(variant)}${escaped(name)}: <b>${escaped(text)}</b></div>`;
 }

@@ -1,6 +1,6 @@
 // Ratios as dots with intervals on a logarithmic axis; far values are at the edge and labelled.
 import {
-  common, css, escaped, look, nameAxis, nameRoom, placer, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis, wrapped,
+  common, css, escaped, look, marker, nameAxis, nameRoom, placer, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis, wrapped,
 } from "./look.js";
 import { commonRange, ratioMarks } from "./range.js";
 
@@ -39,7 +39,7 @@ function drawPoint(params, api, point, at) {
     children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
     label(signed(point.sign, ratioText(point.value)), end - far * 12, -far);
   } else {
-    children.push({ type: "circle", shape: { cx: end, cy: y, r: 4.5 }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
+    children.push(marker(at, end, y, 4.5, { fill, stroke: at.color, lineWidth: 1.6 }));
   }
   return { type: "group", children };
 }
@@ -58,7 +58,7 @@ export function ratios(data, { names, hidden, width, choice, peers }) {
   const gap = 11;
   const series = shown.map((variant, number) => {
     const of = points.filter((point) => point.variant === variant);
-    const at = { color: look(variant).color, offset: (number - (shown.length - 1) / 2) * gap };
+    const at = { ...look(variant), offset: (number - (shown.length - 1) / 2) * gap };
     return {
       type: "custom", name: names[variant], encode: { x: 0, y: 1 }, clip: false,
       data: of.map((point) => ({ value: [Math.log(point.value), point.row, point.value], point })),
