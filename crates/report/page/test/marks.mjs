@@ -19,6 +19,8 @@ export function marksOf() {
     return places;
   }
   const grid = (index) => ({ gridIndex: index });
+  /** The percentile that a sweep shows. */
+  const percentile = (chart) => chart.tools.querySelector("select").value;
   /** What is expected of each kind: finder of axes, place on them, and what it stands for. */
   const expected = {
     // A far value has its mark at the edge.
@@ -27,8 +29,8 @@ export function marksOf() {
       const [x, y] = pixel({ xAxisIndex: 0, yAxisIndex: 0 }, [Math.max(min, Math.min(max, Math.log(value))), row]);
       return { x, y, across: true, what: `${data.rows[row]} ${variant} ${value}` };
     }),
-    sweep: ({ data, pixel }) => data.series.flatMap((line) => data.connections.flatMap((number, at) => [[0, line.rate[at]], [1, line.p95[at]]]
-      .filter(([, value]) => value !== null).map(([panel, value]) => { const [x, y] = pixel(grid(panel), [number, value]); return { x, y, what: `${number} ${value}` }; }))),
+    sweep: ({ data, pixel, chart }) => data.series.flatMap((line) => data.connections.flatMap((number, at) => [[0, line.rate[at]], [1, line[percentile(chart)][at]]]
+      .filter(([, value]) => value > 0).map(([panel, value]) => { const [x, y] = pixel(grid(panel), [number, value]); return { x, y, what: `${number} ${value}` }; }))),
     percentiles: ({ data, pixel, chart }) => data.series.flatMap((line, number) => line.ms.map((value, at) => [at, value]).filter(([, value]) => value !== null)
       .map(([at, value]) => { const [x, y] = pixel(grid(0), [chart.instance.getOption().series[number].data[at][0], value]); return { x, y, what: `p${data.percentiles[at]} ${value}` }; })),
     seconds: ({ data, pixel }) => data.panels.flatMap((panel, number) => panel.lines.flatMap((line) => line.y.map((value, at) => [line.x ? line.x[at] : line.from + at, value])

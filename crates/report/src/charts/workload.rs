@@ -254,8 +254,8 @@ pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep<'_>) -> Chart {
     let connections: Vec<u32> = sweep.steps.iter().map(|step| step.connections).collect();
     chart(
         format!(
-            "{test}: {unit} and response time against connections, vertical lines from the lowest to the highest block; logarithmic \
-             axes."
+            "{test}: {unit} and response time against connections, vertical lines from the lowest to the \
+             highest block."
         ),
         json!({
             "kind": "sweep",

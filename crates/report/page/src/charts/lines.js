@@ -38,14 +38,29 @@ function spreads(line, connections, key, panel) {
   };
 }
 
+const PERCENTILES = ["p99", "p95", "p50"];
+
 /**
- * Rate, and the chosen percentile of response times, against connections. All axes are logarithmic.
+ * Percentiles to choose from. The first is the highest one that no step lacks: with few operations a
+ * step has no p99, and the line would have a gap.
+ */
+export function percentilesOf({ series, connections }) {
+  const has = (key, at) => series.some((line) => line[key][at] !== null);
+  const isWhole = (key) => connections.every((_, at) => has(key, at) || !PERCENTILES.some((other) => has(other, at)));
+  return [...PERCENTILES.filter(isWhole), ...PERCENTILES.filter((key) => !isWhole(key))];
+}
+
+/**
+ * Rate, and the chosen percentile of response times, against connections. At first both axes are
+ * logarithmic.
  */
 export function sweep(data, { names, hidden, width, choice }) {
-  const which = choice("Response time", ["p95", "p99", "p50"]);
+  const which = choice("Response time", percentilesOf(data)), isLinear = choice("Axes", ["log-log", "log-linear"]) === "log-linear";
+  const upwards = (title, values, more) => isLinear ? valueAxis(title, { min: 0, ...more }) : { ...logAxis(title, values), ...more };
   const shown = data.series.filter((line) => !hidden.has(line.variant));
   // A rate or a time of zero has no place on a logarithmic axis, so the line has a gap there.
-  const pairs = (values) => data.connections.map((number, at) => [number, values[at] > 0 ? values[at] : null]);
+  const known = (value) => (isLinear || value > 0 ? value : null);
+  const pairs = (values) => data.connections.map((number, at) => [number, known(values[at])]);
   const axis = (gridIndex) => ({
     ...logAxis("", data.connections), gridIndex, min: data.connections[0] / 1.1,
     max: data.connections[data.connections.length - 1] * 1.1, ...titleBelow("connections", width), axisLabel: { color: css("muted"), customValues: data.connections, hideOverlap: true, formatter: String },
@@ -65,7 +80,7 @@ export function sweep(data, { names, hidden, width, choice }) {
       axisPointer: { link: [{ xAxisIndex: "all" }] },
       grid: [{ left: 58, right: 18, top: 28, height: 170 }, { left: 58, right: 18, top: 262, height: 170 }],
       xAxis: [axis(0), axis(1)],
-      yAxis: [logAxis(data.unit, all("rate")), { ...logAxis(which + " response time, ms", all(which)), gridIndex: 1 }],
+      yAxis: [upwards(data.unit, all("rate")), upwards(which + " response time, ms", all(which), { gridIndex: 1 })],
       tooltip: { ...common().tooltip, ...pointer(), formatter: tipOfAxis((x) => `${x} connections`, (item) => item.seriesId.endsWith("rate") ? " " + data.unit : " ms " + which) },
       series,
     },
