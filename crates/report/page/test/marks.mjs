@@ -26,7 +26,7 @@ export function marksOf() {
     // A far value has its mark at the edge.
     ratios: ({ data, pixel, chart }) => data.points.filter((point) => point[2] > 0).map(([row, variant, value]) => {
       const { min, max } = chart.instance.getOption().xAxis[0];
-      const [x, y] = pixel({ xAxisIndex: 0, yAxisIndex: 0 }, [Math.max(min, Math.min(max, Math.log(value))), row]);
+      const [x, y] = pixel({ xAxisIndex: 0, yAxisIndex: 0 }, [Math.max(min, Math.min(max, chart.drawn.scale.of(value))), row]);
       return { x, y, across: true, what: `${data.rows[row]} ${variant} ${value}` };
     }),
     sweep: ({ data, pixel, chart }) => data.series.flatMap((line) => data.connections.flatMap((number, at) => [[0, line.rate[at]], [1, line[percentile(chart)][at]]]

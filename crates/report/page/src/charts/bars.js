@@ -2,7 +2,8 @@
 // whiskers and points.
 import { niceEnds } from "./lines.js";
 import {
-  common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, ROOM_ABOVE, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis,
+  common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, placer, ROOM_ABOVE, roomBelow, signed, tipLine, titleAbove, titleBelow,
+  valueAxis,
 } from "./look.js";
 
 /**
@@ -102,11 +103,13 @@ export function queries(data, { names, hidden, width, choice }) {
     return {
       type: "custom", id: `${line.variant} seconds`, name: names[line.variant], encode: { x: 0, y: 1 }, clip: false,
       data: line.points.map((point) => ({ value: [point.median, point.row], point })),
-      renderItem: (params, api) => drawQuery(api, line.points[params.dataIndex], { color, least, top, offset: (number - (shown.length - 1) / 2) * gap }),
+      renderItem: (params, api) => drawBar(params, api, line.points[params.dataIndex], { color, least, text: exact, offset: (number - (shown.length - 1) / 2) * gap }),
     };
   });
   const across = axis === "log" ? { ...logAxis(data.unit, [least * 1.15, top / 1.15]), min: least, max: top } : valueAxis(data.unit, { min: 0, max: top });
-  const xAxis = { ...across, ...titleBelow("time, " + data.unit, width - room - 56) };
+  // The axis ends at the longest time, which is not round.
+  const axisLabel = { ...across.axisLabel, showMaxLabel: axis === "log" };
+  const xAxis = { ...across, axisLabel, ...titleBelow("time, " + data.unit, width - room - 56) };
   return {
     height: data.rows.length * rowHeight + ROOM_ABOVE + roomBelow(xAxis),
     zoom: { xAxisIndex: 0 },
@@ -123,23 +126,33 @@ export function queries(data, { names, hidden, width, choice }) {
   };
 }
 
-function drawQuery(api, point, at) {
-  const x = (value) => api.coord([Math.max(at.least, Math.min(at.top, value)), point.row])[0];
-  const y = api.coord([at.least, point.row])[1] + at.offset;
-  const [from, to] = [x(at.least), x(point.median)];
-  const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: css("ink"), lineWidth: 1 } });
+/**
+ * A bar to the median, with whiskers and points. A bound is written beside the bar, and so is a value
+ * beyond the edge, because the bar's length does not show them.
+ */
+export function drawBar(params, api, point, at) {
+  const place = placer(params, api, point.row), x = (value) => place(value).x;
+  const { x: to, side } = place(point.median);
+  const y = api.coord([at.least, point.row])[1] + at.offset, from = x(at.least);
+  const filled = { fill: at.color, opacity: point.sign ? 0.35 : 1 };
   const children = [{
     type: "rect", shape: { x: from, y: y - 4, width: Math.max(1, to - from), height: 8 },
-    style: { fill: at.color, opacity: point.sign ? 0.35 : 0.75 },
+    style: at.isHollow ? { fill: css("paper"), stroke: at.color, lineWidth: 1.6 } : filled,
   }];
   if (point.max > point.min) {
-    children.push(line(x(point.min), y, x(point.max), y), line(x(point.min), y - 3, x(point.min), y + 3), line(x(point.max), y - 3, x(point.max), y + 3));
+    // An end beyond the edge has no cap.
+    const ends = [place(point.min), place(point.max)], caps = ends.filter((end) => !end.side).map(({ x }) => [x, y - 3, x, y + 3]);
+    const lines = [[ends[0].x, y, ends[1].x, y], ...caps];
+    // On a dark bar only the light edge of a whisker can be seen.
+    for (const style of [{ stroke: css("paper"), lineWidth: 3 }, { stroke: css("ink"), lineWidth: 1 }]) {
+      children.push(...lines.map(([x1, y1, x2, y2]) => ({ type: "line", shape: { x1, y1, x2, y2 }, style })));
+    }
   }
   for (const time of point.times || []) {
     children.push({ type: "circle", shape: { cx: x(time), cy: y, r: 2 }, style: { fill: css("paper"), stroke: css("ink"), lineWidth: 0.8 } });
   }
-  if (point.sign || point.median > at.top) {
-    children.push({ type: "text", style: { text: signed(point.sign, exact(point.median)), x: to + 4, y, verticalAlign: "middle",
+  if (point.sign || side > 0) {
+    children.push({ type: "text", style: { text: signed(point.sign, at.text(point.median)), x: to + 4, y, verticalAlign: "middle",
       fill: css("ink"), font: "11px system-ui, sans-serif" } });
   }
   return { type: "group", children };

@@ -1,4 +1,7 @@
-// Ratios as dots with intervals on a logarithmic axis; far values are at the edge and labelled.
+// Ratios with intervals: bars where a group has few steps, as in published reports, and otherwise
+// dots on a logarithmic axis. Far values are at the edge and labelled.
+import { drawBar } from "./bars.js";
+import { niceEnds } from "./lines.js";
 import {
   common, css, escaped, look, marker, nameAxis, nameRoom, placer, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis, wrapped,
 } from "./look.js";
@@ -44,65 +47,100 @@ function drawPoint(params, api, point, at) {
   return { type: "group", children };
 }
 
-export function ratios(data, { names, hidden, width, choice, peers }) {
-  const by = choice("Sort", ["sequence", "effect"]);
-  const size = (row) => Math.max(0, ...data.points.filter((point) => point[0] === row && !hidden.has(point[1]))
-    .map((point) => Math.log(point[2])));
+/** Largest number of steps in a chart of bars, and how many variants it compares. */
+const BARS = { steps: 6, least: 2, most: 5 };
+
+const hasBars = ({ rows, variants }) => rows.length <= BARS.steps && variants.length >= BARS.least && variants.length <= BARS.most;
+
+/** The scale of bars: they begin at 0, with a line at 1. */
+function barScale(range) {
+  const max = Math.exp(range.high), { interval } = niceEnds(0, max);
+  const marks = Array.from({ length: Math.floor(max / interval) + 1 }, (_, at) => at * interval);
+  return { isBars: true, of: (value) => value, ratio: (place) => place, min: 0, max, marks: [...new Set([...marks, 1])] };
+}
+
+/** The scale of dots: logarithms, so that 0.5 is as far from 1 as 2. */
+function dotScale({ low, high }, length) {
+  const marks = ratioMarks(Math.exp(low), Math.exp(high), Math.max(3, Math.floor(length / 48)));
+  return { isBars: false, of: Math.log, ratio: Math.exp, min: low, max: high, marks: marks.map(Math.log) };
+}
+
+function ratioAxis(scale, title, length) {
+  return valueAxis("", {
+    min: scale.min, max: scale.max, ...titleBelow(title, length), axisLabel: {
+      color: css("muted"), fontSize: 12, customValues: scale.marks, hideOverlap: true,
+      formatter: (place) => String(Number(scale.ratio(place).toPrecision(4))),
+    },
+    axisTick: { customValues: scale.marks, lineStyle: { color: css("line") } }, splitLine: { show: false },
+  });
+}
+
+/** Lines at 1 and at both ends of the margin. They are below dots, because they would strike out their labels. */
+function referenceLines(scale, margin) {
+  const line = (ratio, type, color) => ({ xAxis: scale.of(ratio), lineStyle: { color: css(color), type, width: 1 } });
+  return {
+    silent: true, symbol: "none", label: { show: false }, animation: false, z: scale.isBars ? 3 : 1,
+    data: [line(1, "solid", "ink"), line(1 + margin, "dashed", "muted"), line(1 / (1 + margin), "dashed", "muted")],
+  };
+}
+
+/** The rows in the chosen order: of the plan, or by the highest ratio. */
+function rowsInOrder(data, by, hidden) {
+  const highest = (row) => Math.max(0, ...data.points.filter((point) => point[0] === row && !hidden.has(point[1])).map((point) => Math.log(point[2])));
   const order = data.rows.map((_, row) => row);
-  if (by === "effect") { order.sort((a, b) => size(b) - size(a)); }
+  return by === "effect" ? order.sort((a, b) => highest(b) - highest(a)) : order;
+}
+
+/** One variant's marks, at this distance from the middle of each row. */
+function seriesOf(variant, name, points, scale, offset) {
+  const at = { ...look(variant), offset, least: 0, text: ratioText };
+  const bar = (point) => ({ row: point.row, median: point.value, min: point.low, max: point.high, sign: point.sign });
+  return {
+    type: "custom", name, encode: { x: 0, y: 1 }, clip: false,
+    data: points.map((point) => ({ value: [scale.of(point.value), point.row, point.value], point })),
+    renderItem: (params, api) => {
+      const point = points[params.dataIndex];
+      return scale.isBars
+        ? drawBar(params, api, bar(point), { ...at, isHollow: !isDecided(point.verdict) }) : drawPoint(params, api, point, at);
+    },
+  };
+}
+
+function tipOf(point, row, name) {
+  const interval = point.low > 0 ? ` (95 % interval ${ratioText(point.low)} to ${ratioText(point.high)})` : "";
+  const verdict = point.verdict ? `, ${point.verdict}` : "";
+  return `<b>${escaped(row)}</b>` + tipLine(point.variant, name, signed(point.sign, point.value.toFixed(4)) + interval + verdict);
+}
+
+export function ratios(data, { names, hidden, width, choice, peers }) {
+  const order = rowsInOrder(data, choice("Sort", ["sequence", "effect"]), hidden);
+  const rows = order.map((row) => data.rows[row]);
   const place = new Map(order.map((row, at) => [row, at]));
   const shown = data.variants.filter((variant) => !hidden.has(variant));
   const points = data.points.filter((point) => point[2] > 0 && !hidden.has(point[1])).map(
     ([row, variant, value, low, high, verdict, sign]) => ({ row: place.get(row), variant, value, low, high, verdict, sign }));
-  const range = commonRange(peers());
-  const gap = 11;
-  const series = shown.map((variant, number) => {
-    const of = points.filter((point) => point.variant === variant);
-    const at = { ...look(variant), offset: (number - (shown.length - 1) / 2) * gap };
-    return {
-      type: "custom", name: names[variant], encode: { x: 0, y: 1 }, clip: false,
-      data: of.map((point) => ({ value: [Math.log(point.value), point.row, point.value], point })),
-      renderItem: (params, api) => drawPoint(params, api, of[params.dataIndex], at),
-    };
-  });
-  const room = nameRoom(["step", ...data.rows], width);
-  const lines = (row) => wrapped(data.rows[row], room).split("\n").length;
-  const rowHeight = Math.max(22, shown.length * gap + 8, ...order.map((row) => lines(row) * 15 + 4));
-  const length = width - room - 28;
-  const marked = ratioMarks(Math.exp(range.low), Math.exp(range.high), Math.max(3, Math.floor(length / 48))).map(Math.log);
-  const axis = valueAxis("", {
-    min: range.low, max: range.high, ...titleBelow(`${data.of} ÷ ${data.of} of ${names[data.base]}`, length), axisLabel: {
-      color: css("muted"), fontSize: 12, customValues: marked, hideOverlap: true,
-      formatter: (value) => String(Number(Math.exp(value).toPrecision(4))),
-    },
-    axisTick: { customValues: marked, lineStyle: { color: css("line") } }, splitLine: { show: false },
-  });
-  if (series.length) {
-    const line = (value, type) => ({ xAxis: Math.log(value), lineStyle: { color: css(type === "solid" ? "ink" : "muted"), type, width: 1 } });
-    series[0].markLine = {
-      silent: true, symbol: "none", label: { show: false }, animation: false, z: 1,
-      data: [line(1, "solid"), line(1 + data.margin, "dashed"), line(1 / (1 + data.margin), "dashed")],
-    };
-  }
+  const isBars = hasBars(data), room = nameRoom(["step", ...rows], width), range = commonRange(peers());
+  // A bar that ends at the edge has its value beside it.
+  const right = isBars ? 46 : 18, length = width - room - 10 - right;
+  const scale = isBars ? barScale(range) : dotScale(range, length);
+  const gap = isBars ? 13 : 11;
+  const series = shown.map((variant, number) => seriesOf(
+    variant, names[variant], points.filter((point) => point.variant === variant), scale, (number - (shown.length - 1) / 2) * gap));
+  if (series.length) { series[0].markLine = referenceLines(scale, data.margin); }
+  const lines = (row) => wrapped(row, room).split("\n").length;
+  const rowHeight = Math.max(22, shown.length * gap + 8, ...rows.map((row) => lines(row) * 15 + 4));
+  const xAxis = ratioAxis(scale, `${data.of} ÷ ${data.of} of ${names[data.base]}`, length);
   return {
-    height: data.rows.length * rowHeight + ROOM_ABOVE + roomBelow(axis),
+    height: rows.length * rowHeight + ROOM_ABOVE + roomBelow(xAxis),
     zoom: { xAxisIndex: 0 },
+    scale,
     option: {
       ...common(),
-      grid: { left: room + 10, right: 18, top: ROOM_ABOVE, bottom: roomBelow(axis) },
-      xAxis: axis,
-      yAxis: nameAxis(order.map((row) => data.rows[row]), room, {
-        inverse: true, ...titleAbove("step"), splitLine: { show: true, lineStyle: { color: css("line") } },
-      }),
-      tooltip: { ...common().tooltip, trigger: "item", formatter: (item) => {
-        const { point } = item.data;
-        const interval = point.low > 0 ? ` (95 % interval ${ratioText(point.low)} to ${ratioText(point.high)})` : "";
-        const verdict = point.verdict ? `, ${point.verdict}` : "";
-        return `<b>${escaped(data.rows[order[point.row]])}</b>` +
-          tipLine(point.variant, names[point.variant], signed(point.sign, point.value.toFixed(4)) + interval + verdict);
-      } },
+      grid: { left: room + 10, right, top: ROOM_ABOVE, bottom: roomBelow(xAxis) },
+      xAxis,
+      yAxis: nameAxis(rows, room, { inverse: true, ...titleAbove("step"), splitLine: { show: true, lineStyle: { color: css("line") } } }),
+      tooltip: { ...common().tooltip, trigger: "item", formatter: ({ data: { point } }) => tipOf(point, rows[point.row], names[point.variant]) },
       series,
     },
-    said: points.map((point) => `${data.rows[order[point.row]]}, ${names[point.variant]}: ${signed(point.sign, ratioText(point.value))} ${point.verdict || ""}`),
   };
 }
