@@ -205,7 +205,7 @@ function filterRows(page) {
   page.querySelector("main").prepend(form);
 }
 
-function labelled(name, field) {
+export function labelled(name, field) {
   const label = part("label");
   if (field.type === "checkbox") { label.append(field, " ", name); } else { label.append(name, " ", field); }
   return label;

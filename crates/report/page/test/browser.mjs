@@ -54,6 +54,7 @@ async function checkPage(file) {
     await checkMarks(page);
     await checkCharts(page);
   });
+  await opened(file, {}, checkScore);
   await opened(file, { permissions: [] }, checkTables);
   await opened(file, {}, (page) => checkPrint(page, name));
   await opened(file, { javaScriptEnabled: false }, checkWithoutScripts);
@@ -164,6 +165,23 @@ async function checkCharts(page) {
   }
   const linked = await page.evaluate(() => [...document.querySelectorAll("figure.chart")].map((figure) => figure.chart).filter((chart) => chart.drawn && chart.drawn.group).map((chart) => chart.instance.group));
   assert.ok(linked.every(Boolean), "charts of seconds share a cursor");
+}
+
+/** The overall score has a bar for each chosen variant, the best one first, and a single one has 1. */
+async function checkScore(page) {
+  const rows = page.locator(".score li"), all = await rows.count();
+  const data = JSON.parse(await page.locator("#page-data").textContent());
+  const isScored = data?.steps && data.variants.length > 2 && data.steps.filter((step) => step.is_scored).length > 2;
+  assert.equal(all > 0, !!isScored, "the score is there where there is something to compare");
+  if (!isScored) { return; }
+  const bars = () => page.locator(".score .bar").evaluateAll((bars) => bars.map((bar) => bar.offsetWidth));
+  const widths = await bars();
+  assert.deepEqual(widths, [...widths].sort((a, b) => a - b), "the best is first");
+  for (let left = all - 1; left > 0; left--) {
+    await page.locator(".score input:checked").first().uncheck();
+    assert.equal(await rows.count(), left);
+  }
+  assert.match(await rows.textContent(), /1\.00$/);
 }
 
 /** Sort, filter, another base, rows and columns exchanged, copy. */

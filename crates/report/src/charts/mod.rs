@@ -101,16 +101,20 @@ impl<'a> Charts<'a> {
     }
 
     /// Returns the page's data for the script: the variants, the base, and the rates that it
-    /// needs when the reader chooses another base.
+    /// needs when the reader chooses another base, or the variants of the overall score.
     pub(crate) fn page_data(&self) -> Value {
         let mut steps = Vec::new();
         for (number, workload) in self.findings.workloads.iter().enumerate() {
             for (at, step) in workload.steps.iter().enumerate() {
                 let rates = |name: &&str| step.variant(name).map_or_else(Vec::new, block_rates);
+                // A rate that the plan sets does not say how fast a variant is.
+                let is_fixed_rate = self.names.iter().any(|name| step.is_fixed_rate(name));
                 steps.push(json!({
                     "id": format!("w{number}s{at}"),
                     "name": step.name,
                     "groups": step.groups.values().collect::<Vec<_>>(),
+                    "is_time": step.less_is_better,
+                    "is_scored": !step.is_warm_up && !is_fixed_rate,
                     "rates": self.names.iter().map(rates).collect::<Vec<_>>(),
                 }));
             }

@@ -1,6 +1,6 @@
 //! Tests that charts have exactly the values in the findings.
 
-use dbdyno_analyse::Findings;
+use dbdyno_analyse::{Findings, Latency, Schedule};
 use serde_json::{Value, json};
 
 use super::*;
@@ -54,6 +54,29 @@ fn each_group_has_a_chart_of_its_own() {
     let rows: Vec<usize> = found.iter().map(|(_, data)| data["rows"].as_array().unwrap().len()).collect();
     assert_eq!(rows, [4, 6]);
     assert!(found[1].0.contains(", reads:"), "{}", found[1].0);
+}
+
+#[test]
+fn the_overall_score_leaves_out_warm_up_and_rates_that_the_plan_sets() {
+    let mut findings = fixture::with_blocks(3);
+    let steps = &mut findings.workloads[0].steps;
+    steps[0].is_warm_up = true;
+    let headline_kind = steps[1].headline_kind.clone();
+    let kept = Schedule {
+        process: "constant".to_owned(),
+        asked_per_second: 100.0,
+        due: 1_000,
+        backlog_max: 0,
+        queue_growth: 0,
+        lag: Latency::default(),
+    };
+    for run in &mut steps[1].variants[1].runs {
+        let kind = run.kinds.iter_mut().find(|kind| kind.kind == headline_kind).unwrap();
+        kind.schedule = Some(kept.clone());
+    }
+    let data = Charts::new(&findings).page_data();
+    let is_scored = |at: usize| data["steps"][at]["is_scored"].as_bool().unwrap();
+    assert_eq!([0, 1, 2, 3].map(is_scored), [false, false, true, true]);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn page_folder() -> PathBuf {
 fn browser_accepts(pages: &[PathBuf]) {
     let pages: Vec<&str> = pages.iter().map(|page| page.to_str().unwrap()).collect();
     browser("browser.mjs", &pages);
-    for script in ["colours.mjs", "range.mjs", "ratio.mjs", "sweep.mjs"] {
+    for script in ["colours.mjs", "range.mjs", "ratio.mjs", "score.mjs", "sweep.mjs"] {
         browser(script, &[]);
     }
 }

@@ -1,6 +1,6 @@
 // Shared by the charts: colours of the page, looks of variants, axes, and numbers as text.
 
-const COLOURS = 8;
+export const COLOURS = 8;
 /** Largest width of a letter in an axis label, in pixels. Only a few rare letters are wider. */
 const LETTER = 7.6;
 /** Height of a line in names and titles of axes, in pixels. */
