@@ -1,6 +1,6 @@
 // A figure of the page: its chart, legend, tools, zoom, cursor and export.
 import { echarts } from "./library.js";
-import { css, dot, escaped, look, marker, variants } from "./look.js";
+import { css, dot, escaped, look, marker, variants, wrapped } from "./look.js";
 import { blocks, cost, queries } from "./bars.js";
 import { history, interaction, percentiles, seconds, sweep } from "./lines.js";
 import { ratios } from "./ratios.js";
@@ -223,7 +223,9 @@ class Figure {
   /** Returns the chart with its caption and legend as one SVG. */
   svg() {
     const source = this.box.querySelector("svg").cloneNode(true);
-    const width = this.width, height = this.box.clientHeight, head = 24;
+    const width = this.width, height = this.box.clientHeight;
+    const caption = wrapped(this.element.querySelector("figcaption").textContent, width - 16).split("\n");
+    const head = 8 + 16 * caption.length;
     const entries = [...this.legend.querySelectorAll(".key")].map((entry) => [entry.textContent.trim(), Number(entry.dataset.look)]);
     let x = 8, y = head + 14;
     const legend = entries.map(([name, number]) => {
@@ -237,10 +239,10 @@ class Figure {
     source.setAttribute("y", top);
     source.setAttribute("width", width);
     source.setAttribute("height", height);
-    const caption = escaped(this.element.querySelector("figcaption").textContent);
+    const title = caption.map((line, at) => `<text x="8" y="${17 + 16 * at}" fill="${css("ink")}" font-size="13" font-weight="600">${escaped(line)}</text>`);
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height + top}" font-family="system-ui, sans-serif">` +
-      `<rect width="100%" height="100%" fill="${css("paper")}"/><text x="8" y="17" fill="${css("ink")}" font-size="13" font-weight="600">${caption}</text>` +
-      legend.join("") + new XMLSerializer().serializeToString(source) + "</svg>";
+      `<rect width="100%" height="100%" fill="${css("paper")}"/>` +
+      title.join("") + legend.join("") + new XMLSerializer().serializeToString(source) + "</svg>";
   }
 
   save(kind) {
