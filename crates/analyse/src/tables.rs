@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::metrics::{Figures, HostCheck, Metric};
 use crate::model::{
-    Agreement, Bound, Cause, CostBreakdown, Findings, GroupMemory, Inference, KindResult, Latency, Lookups,
+    Agreement, Bound, Cause, Findings, GroupMemory, Inference, KindResult, Latency, Lookups,
     MetricGroup, PublishedRow, Ratio, RunSummary, Schedule, Steadiness, StepComparison, StepFindings,
     StepRun, Validity, VariantStep, Verdict, WorkloadFindings,
 };
@@ -226,7 +226,7 @@ fn comparisons_over_blocks<'a>(
         return;
     }
     if found.ratio.is_some() || found.verdict.is_some() {
-        let cause = found.cost_breakdown.as_ref().and_then(CostBreakdown::main_part).map(|part| part.cause);
+        let cause = found.cost_breakdown.as_ref().and_then(|found| Some(found.by_weight().first()?.cause));
         let row = comparison_row(key, base, headline(step), found.ratio.as_ref());
         all.push(ComparisonRow { verdict: found.verdict, cause, details: Some(found), ..row });
     }

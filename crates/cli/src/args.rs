@@ -293,8 +293,9 @@ pub(crate) struct ReportArgs {
     /// report; for Parquet, --output is a folder.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// Style of an HTML page: `summary`, or `published` for the tables and charts of published
-    /// reports in their order, with the rest on a second page next to it.
+    /// Style of an HTML page: `summary`, or `published` for tables and charts as in published
+    /// reports, with servers in rows, steps in columns and the base first. The rest is then on a
+    /// second page next to it.
     #[arg(long, value_enum, value_name = "STYLE", default_value = "summary", hide_default_value = true)]
     pub(crate) style: Style,
     /// With --style published: no second page. Warnings are then on the first.

@@ -48,7 +48,9 @@ pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parity::refusal as parity_refusal;
 #[cfg(feature = "parquet")]
 pub use parquet::{RunRows, parquet};
-pub use run::{ReportPart, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
+pub use run::{
+    PageOptions, ReportPart, TerminalOptions, parity_terminal, published_html, run_html, run_terminal,
+};
 pub use views::Topic;
 pub use warnings::{brief as reason_brief, reasons_text, text as warning_text, texts as warning_texts};
 
@@ -77,7 +79,7 @@ pub const ALL: &[Format] = &[
         extension: "md",
         render: |findings| document::markdown(&run::whole(findings, None)),
     },
-    Format { name: "html", extension: "html", render: |findings| run_html(findings, None) },
+    Format { name: "html", extension: "html", render: |findings| run_html(findings, PageOptions::default()) },
     Format { name: "csv", extension: "csv", render: csv::csv },
     Format { name: "json", extension: "json", render: json::findings },
     Format { name: "openmetrics", extension: "prom", render: run_openmetrics },

@@ -37,6 +37,17 @@ pub(crate) fn telling(parity: &Parity) -> String {
     kinds.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
+/// Lists the configuration differences and the pitfalls, which no page may leave out.
+pub(crate) fn telling_remarks(parity: &Parity) -> Vec<Block> {
+    let kinds = [RemarkKind::Difference, RemarkKind::Pitfall];
+    let lines: Vec<String> =
+        kinds.into_iter().flat_map(|kind| parity.of_kind(kind)).map(short_line).collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::section(TITLE, "parity"), Block::List(Tone::Plain, lines)]
+}
+
 /// Says why a plan that refuses unequal variants refuses these. It is `None` when it does not.
 pub fn refusal(parity: &Parity) -> Option<String> {
     let differs =

@@ -97,24 +97,45 @@ pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
     document::terminal(&parity::blocks_of_plan(parity), options.width, options.colour)
 }
 
-/// Writes a page with the contents of published reports. It links to the full page at the address
-/// `details`, where there is one.
-pub fn published_html(findings: &Findings, details: Option<&str>) -> String {
+/// What a page links to, and whether it is renewed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PageOptions<'a> {
+    /// The page of a live run asks its server for new figures every so many seconds. It is `None`
+    /// for a page in a file.
+    pub live_seconds: Option<u32>,
+    /// Address of the full page, for a page in the style of published reports.
+    pub details: Option<&'a str>,
+    /// Files with which a reader can check the page: what each has, and its address.
+    pub files: &'a [(String, String)],
+}
+
+/// Writes a page with the contents of published reports. It links to the full page, where there is
+/// one.
+pub fn published_html(findings: &Findings, options: PageOptions<'_>) -> String {
     let charts = Charts::new(findings);
-    let blocks = published(findings, &charts, details);
+    let blocks = published(findings, &charts, options);
     page(own_title(findings), &document::html(&blocks), &charts.page_data())
 }
 
-/// Writes a run's page: one file in which every number is readable without scripts. The page of a
-/// live run asks a server for new figures every `live_seconds`. It is `None` for a page in a file.
-pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
+/// Writes a run's page: one file in which every number is readable without scripts.
+pub fn run_html(findings: &Findings, options: PageOptions<'_>) -> String {
     let charts = Charts::new(findings);
-    let blocks = whole(findings, Some(&charts));
+    let blocks = with_files(whole(findings, Some(&charts)), options.files);
     let mut data = charts.page_data();
-    if let Some(seconds) = live_seconds {
+    if let Some(seconds) = options.live_seconds {
         data["live"] = seconds.into();
     }
     page(&facts::title(findings), &document::html(&blocks), &data)
+}
+
+/// Adds links to the files with which a reader can check the page. They stand before the contents.
+fn with_files(mut blocks: Vec<Block>, files: &[(String, String)]) -> Vec<Block> {
+    if let Some(at) =
+        blocks.iter().position(|block| matches!(block, Block::Contents)).filter(|_| !files.is_empty())
+    {
+        blocks.insert(at, Block::Links(files.to_vec()));
+    }
+    blocks
 }
 
 /// Returns the text below the summary of a page, which says how to read it.
@@ -136,9 +157,10 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     blocks.extend(plan_words::conclusion(findings));
     blocks.extend(charts.map(|charts| key(findings, charts)));
     blocks.push(Block::Text(Tone::Muted, host_line(&findings.run)));
-    blocks.push(Block::Link("Contents".to_owned(), "#contents".to_owned()));
+    blocks.push(Block::Text(Tone::Muted, configuration_line(findings)));
+    blocks.push(Block::Links(vec![("Contents".to_owned(), "#contents".to_owned())]));
     let invalid = warnings_of(findings, Severity::Invalid);
-    let (at_once, folded) = match mostly_invalid(findings) {
+    let (at_once, folded) = match invalid_runs(findings, MANY_INVALID) {
         Some(_) => (invalid, None),
         None => (None, invalid),
     };
@@ -194,27 +216,33 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
 }
 
 /// Makes the contents of published reports, in their order: rates, ratios, targets and groups as
-/// tables, ratios and sweeps as charts, hardware efficiency, and the machine. `details` is the page
-/// with the rest, including warnings. Without that page the warnings are here.
-pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Option<&str>) -> Vec<Block> {
+/// tables, ratios and sweeps as charts, hardware efficiency, and the machine. The page of details
+/// has the rest, including warnings. Without that page the warnings are here.
+pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, options: PageOptions<'_>) -> Vec<Block> {
+    let details = options.details;
     let mut blocks = vec![Block::heading(1, own_title(findings))];
     blocks.extend(doubts(findings));
     blocks.extend(plan_words::conclusion(findings));
     blocks.push(key(findings, charts));
+    blocks.push(Block::Text(Tone::Muted, configuration_line(findings)));
+    let few = invalid_runs(findings, 0.0).filter(|_| invalid_runs(findings, MANY_INVALID).is_none());
+    blocks.extend(few.map(|text| Block::Text(Tone::Doubt, text)));
     let count =
         of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();
     let warnings = if count > 0 { format!(", {}", numbered(count, "warning")) } else { String::new() };
     match details {
         Some(page) => {
-            blocks.push(Block::Link(format!("The summary with its details{warnings}"), page.to_owned()));
+            let text = format!("The summary with its details{warnings}");
+            blocks.push(Block::Links(vec![(text, page.to_owned())]));
         }
         None => blocks.extend(warnings_of(findings, Severity::Invalid)),
     }
+    blocks.extend((!options.files.is_empty()).then(|| Block::Links(options.files.to_vec())));
     blocks.extend(plan_words::prose(findings));
     for (number, workload) in findings.workloads.iter().enumerate() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
         let scope = Scope::of(findings, workload);
-        blocks.extend(views::rates(scope));
+        blocks.extend(views::published_style::rates(scope));
         for step in &workload.steps {
             let note = plan_words::note(findings, &step.name);
             blocks.extend(note.into_iter().flat_map(|note| [Block::heading(3, &step.name), note]));
@@ -224,13 +252,15 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Optio
             format!("Hardware efficiency: {}", workload.name),
             format!("w{number}efficiency"),
         ));
-        blocks.extend(views::part(scope, Part::Efficiency));
+        blocks.extend(views::published_style::efficiency(scope).map(folded_if_long));
+        blocks.extend(efficiency(findings, workload, number));
     }
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, Some(charts)));
     blocks.extend(plan_words::published(findings));
     let is_shown = |block: &Block| details.is_none() || !matches!(block, Block::Warnings(..));
     blocks.extend(compared(findings).into_iter().filter(is_shown));
+    blocks.extend(findings.parity.iter().flat_map(parity::telling_remarks));
     blocks
 }
 
@@ -243,18 +273,18 @@ fn doubts(findings: &Findings) -> Vec<Block> {
     let scopes = findings.workloads.iter().map(|workload| Scope::of(findings, workload));
     let sentences: Vec<Option<String>> = scopes.map(one_block).collect();
     let one_block = sentences.iter().all(Option::is_some).then(|| sentences.into_iter().flatten().next());
-    let all = mostly_invalid(findings).into_iter().chain(one_block.flatten());
+    let all = invalid_runs(findings, MANY_INVALID).into_iter().chain(one_block.flatten());
     all.map(|text| Block::Text(Tone::Doubt, text)).collect()
 }
 
-/// Returns a sentence where many executions are bad, such as `31 of 132 executions of steps (23 %)
+/// Returns a sentence where more than this share of the executions are bad, such as `31 of 132 executions of steps (23 %)
 /// are invalid or failed: no figure counts them.`
-fn mostly_invalid(findings: &Findings) -> Option<String> {
+fn invalid_runs(findings: &Findings, more_than: f64) -> Option<String> {
     let runs = || findings.variants_of_steps().flat_map(|(_, _, variant)| &variant.runs);
     let is_bad = |run: &&StepRun| matches!(run.validity, Validity::Invalid { .. } | Validity::Failed { .. });
     let (bad, all) = (runs().filter(is_bad).count(), runs().count());
     let share = bad as f64 / all.max(1) as f64;
-    (share > MANY_INVALID).then(|| {
+    (share > more_than).then(|| {
         format!(
             "{bad} of {all} executions of steps ({:.0} %) are invalid or failed: no figure counts them.",
             100.0 * share
@@ -277,7 +307,7 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     };
     let line = format!("{} · {}{cells} · {}", title(findings), blocks_text(run), run.run_id);
     let mut blocks = vec![Block::heading(1, line)];
-    blocks.extend(mostly_invalid(findings).map(|text| Block::Text(Tone::Doubt, text)));
+    blocks.extend(invalid_runs(findings, MANY_INVALID).map(|text| Block::Text(Tone::Doubt, text)));
     blocks.push(variants(findings, version));
     for workload in &findings.workloads {
         blocks.extend(views::control(Scope::of(findings, workload)));
@@ -295,10 +325,12 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     };
     let remarks = findings.parity.as_ref().map_or_else(String::new, parity::telling);
     let counts = [(warnings, "--warnings"), (remarks, "--section config")];
-    for (what, part) in counts.into_iter().filter(|(what, _)| !what.is_empty()) {
-        let shown =
-            if report.is_empty() { part.to_owned() } else { format!("dbdyno report {report} {part}") };
-        blocks.push(Block::Text(Tone::Doubt, format!("{what}: {shown}")));
+    let counts: Vec<(String, &str)> = counts.into_iter().filter(|(what, _)| !what.is_empty()).collect();
+    if !counts.is_empty() {
+        let (what, parts): (Vec<String>, Vec<&str>) = counts.into_iter().unzip();
+        let command = if report.is_empty() { String::new() } else { format!("dbdyno report {report} ") };
+        let text = format!("{}: {command}{}", what.join(", "), parts.join(" or "));
+        blocks.push(Block::Text(Tone::Doubt, text));
     }
     blocks
 }
@@ -402,6 +434,22 @@ fn key(findings: &Findings, charts: &Charts<'_>) -> Block {
     })
 }
 
+/// Says in one line how often each variant was measured, and how far the configurations differ.
+fn configuration_line(findings: &Findings) -> String {
+    let remarks = findings.parity.as_ref().map_or_else(String::new, parity::telling);
+    let parts = [blocks_text(&findings.run), remarks];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+/// Folds a table that would fill several screens.
+fn folded_if_long(table: Table) -> Block {
+    const LONG: usize = 40;
+    match table.rows.len() {
+        0..=LONG => Block::Table(table),
+        _ => Block::Fold(format!("{}, step by step", table.title), vec![Block::Table(table)]),
+    }
+}
+
 fn compared(findings: &Findings) -> Vec<Block> {
     let mut blocks = vec![Block::section("What was compared", "compared")];
     blocks.push(variants(findings, |variant| variant_line(findings, variant)));
@@ -474,10 +522,9 @@ fn whole_step(
 }
 
 fn of_topic(step: &StepFindings, topic: Topic) -> Vec<Block> {
-    let tables = views::of_step(step, topic).into_iter().map(Block::Table);
     let statements = step.statements.iter().filter(|_| topic == Topic::Sql);
     let statements = statements.flat_map(|(kind, text)| [Block::heading(4, kind), Block::Code(text.clone())]);
-    tables.chain(statements).collect()
+    views::of_step(step, topic).into_iter().chain(statements).collect()
 }
 
 fn conditions(workload: &WorkloadFindings, number: usize) -> Vec<Block> {
@@ -534,6 +581,8 @@ fn version(variant: &VariantSummary) -> String {
     parts.join(" · ")
 }
 
+#[cfg(test)]
+mod colour_tests;
 #[cfg(test)]
 mod doubts_tests;
 #[cfg(test)]

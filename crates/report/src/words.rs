@@ -32,9 +32,12 @@ pub(crate) fn table_of(step: &StepFindings, id: &str) -> Table {
 /// Title of the table in which a step shows its response times.
 pub(crate) const TIMES_TABLE: &str = "Service and response time";
 
-/// Titles of the tables of ratios, for rates and for times. The page's script finds the table by
+/// Titles of the tables of ratios: for rates, for times, and as published. The page's script finds the table by
 /// its title.
-pub(crate) const RATIO_TABLES: [&str; 2] = ["Relative throughput", "Relative seconds"];
+pub(crate) const RATIO_TABLES: [&str; 3] = ["Relative throughput", "Relative seconds", RELATIVE_QPS];
+
+/// Title of the table of ratios of rates in the style of published reports.
+pub(crate) const RELATIVE_QPS: &str = "Relative QPS";
 
 /// Lists names as `a, b and c`.
 pub(crate) fn listed(names: &[&str]) -> String {

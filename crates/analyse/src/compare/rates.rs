@@ -113,12 +113,6 @@ impl StepFindings {
         let answered = self.headline(run).filter(|kind| kind.response.count > 0);
         answered.map(|kind| kind.response.p99_us as f64)
     }
-
-    /// Median over the valid blocks of the 99th percentile of the headline's response times, in
-    /// microseconds.
-    pub fn response_p99_us(&self, variant: &VariantStep) -> Option<f64> {
-        variant.median(|run| self.response_p99_us_in(run))
-    }
 }
 
 /// The verdict for a step whose base kept its schedule.

@@ -101,10 +101,12 @@ pub struct CostBreakdown {
 }
 
 impl CostBreakdown {
-    /// Returns the cause that changes the rate most.
-    pub fn main_part(&self) -> Option<&CostPart> {
-        let weight = |part: &&CostPart| part.factor.ln().abs();
-        self.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))
+    /// Returns the causes. The one that changes the rate most comes first.
+    pub fn by_weight(&self) -> Vec<&CostPart> {
+        let weight = |part: &CostPart| part.factor.ln().abs();
+        let mut parts: Vec<&CostPart> = self.parts.iter().collect();
+        parts.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+        parts
     }
 }
 

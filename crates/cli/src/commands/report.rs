@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dbdyno_analyse::{Choices, Findings, analyse_only, join};
 use dbdyno_record::Run;
 use dbdyno_report::{
-    ALL, ReportPart, TerminalOptions, find, published_html, run_html, run_terminal, unlike_runs,
+    ALL, PageOptions, ReportPart, TerminalOptions, find, published_html, run_html, run_terminal, unlike_runs,
 };
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
@@ -103,13 +103,14 @@ fn write_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError>
     };
     let (_, findings) = analysed(dirs, args)?;
     if args.without_details {
-        return terminal::deliver("report", &published_html(&findings, None), Some(path));
+        return terminal::deliver("report", &published_html(&findings, PageOptions::default()), Some(path));
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = format!("{stem}-details.html");
     let details = path.with_file_name(&name);
-    terminal::deliver("report", &published_html(&findings, Some(&name)), Some(path))?;
-    terminal::deliver("report", &run_html(&findings, None), Some(&details))
+    let options = PageOptions { details: Some(&name), ..PageOptions::default() };
+    terminal::deliver("report", &published_html(&findings, options), Some(path))?;
+    terminal::deliver("report", &run_html(&findings, PageOptions::default()), Some(&details))
 }
 
 /// Returns the run directory that `asked` names. For the word `latest` that is the newest one in

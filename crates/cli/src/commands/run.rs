@@ -12,7 +12,9 @@ use dbdyno_analyse::margins_without_step;
 use dbdyno_db::Family;
 use dbdyno_plan::{Plan, each_file};
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
-use dbdyno_report::{ReportPart, TerminalOptions, published_html, run_html, run_openmetrics, run_terminal};
+use dbdyno_report::{
+    PageOptions, ReportPart, TerminalOptions, find, published_html, run_html, run_openmetrics, run_terminal,
+};
 use tokio::runtime::Runtime;
 
 use crate::args::{RunArgs, TaskArgs};
@@ -37,6 +39,8 @@ use resume::{other_program, other_variant, own_option_files, resume};
 const REPORT: &str = "report.html";
 /// Name of the page with the details, next to a page in the form of published reports.
 const DETAILS: &str = "report-details.html";
+/// Name of the table with every value, which the page links to.
+const VALUES: &str = "report.csv";
 const METRICS: &str = "metrics.prom";
 
 /// A run that is about to begin or to go on.
@@ -212,6 +216,19 @@ fn is_reported(dir: &Path) -> bool {
     changed(REPORT).zip(changed("events.jsonl")).is_some_and(|(report, events)| report >= events)
 }
 
+/// Returns the files with which a reader can check the page: what each has, and its address.
+fn files_to_check(dir: &Path) -> Vec<(String, String)> {
+    let mut files = vec![
+        ("plan and order of cells".to_owned(), "manifest.json".to_owned()),
+        ("every value (CSV)".to_owned(), VALUES.to_owned()),
+    ];
+    let configs = std::fs::read_dir(dir.join("configs")).into_iter().flatten().flatten();
+    let mut names: Vec<String> = configs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    files.extend(names.into_iter().map(|name| (format!("options of {name}"), format!("configs/{name}"))));
+    files
+}
+
 /// Reports the results, however the cells ended, and says how to continue the run.
 fn finish(tally: &RunTally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let run = Run::open(dir)?;
@@ -231,12 +248,15 @@ fn finish(tally: &RunTally, dir: &Path, args: &RunArgs) -> Result<(), ExitError>
     if args.metrics.is_some() {
         write(&dir.join(METRICS), &run_openmetrics(&findings))?;
     }
+    write(&dir.join(VALUES), &(find("csv")?.render)(&findings))?;
+    let files = files_to_check(dir);
+    let options = PageOptions { files: &files, ..PageOptions::default() };
     // A plan that follows a published report gets a page in that form.
     let page = if findings.published.is_some() {
-        write(&dir.join(DETAILS), &run_html(&findings, None))?;
-        published_html(&findings, Some(DETAILS))
+        write(&dir.join(DETAILS), &run_html(&findings, options))?;
+        published_html(&findings, PageOptions { details: Some(DETAILS), ..options })
     } else {
-        run_html(&findings, None)
+        run_html(&findings, options)
     };
     // The report is written last. Where it exists, the other files exist too (see `is_reported`).
     write(&report, &page)?;

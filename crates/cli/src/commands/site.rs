@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dbdyno_analyse::{HistoryChoices, Measure, RunValues, analyse, history};
 use dbdyno_record::{Run, parallel};
-use dbdyno_report::{HistoryEntry, RunEntry, history_html, index_html, run_html};
+use dbdyno_report::{HistoryEntry, PageOptions, RunEntry, history_html, index_html, run_html};
 
 use crate::commands::list::{progress, run_dirs};
 use crate::exit::ExitError;
@@ -42,7 +42,7 @@ impl Site {
             let Some(run) = opened(Run::open(&outline.dir), &outline.dir) else { return Ok(None) };
             let findings = analyse(&run);
             if lacks_page {
-                write(&page, &run_html(&findings, None))?;
+                write(&page, &run_html(&findings, PageOptions::default()))?;
             }
             Ok(Some(RunValues::of_findings(&run, &findings)))
         });
@@ -70,7 +70,8 @@ impl Site {
             // folder.
             let dir = run_dirs(&self.folder).into_iter().find(|dir| name_of(dir) == name)?;
             let run = Run::open(&dir).ok()?;
-            return Some(run_html(&analyse(&run), run.is_going_on.then_some(live_seconds)));
+            let live_seconds = run.is_going_on.then_some(live_seconds);
+            return Some(run_html(&analyse(&run), PageOptions { live_seconds, ..PageOptions::default() }));
         }
         let runs = self.runs();
         let HistoryEntry { plan, .. } = histories(&runs).into_iter().find(|entry| entry.page == path)?;

@@ -234,14 +234,17 @@ function baseField(page, { variants, base, relative, steps, colours }, repaint) 
   select.addEventListener("change", () => {
     const chosen = select.selectedIndex, isPlanned = chosen === base;
     for (const table of relativeTables(page, relative)) {
-      const columns = [...table.tHead.rows[0].cells].map((cell) => variants.indexOf(textOf(cell)));
+      const heads = [...table.tHead.rows[0].cells].map(textOf);
       const signs = { isTime: table.caption.textContent === relative[1], ...SIGNS[colours] };
       for (const row of table.tBodies[0].rows) {
-        const step = byName.get(textOf(row.cells[0]));
-        [...row.cells].forEach((cell, at) => {
-          if (!step || !(columns[at] >= 0)) { return; }
+        // Steps are rows, or columns where the table was turned.
+        const label = textOf(row.cells[0]);
+        [...row.cells].slice(1).forEach((cell, at) => {
+          const step = byName.get(label) || byName.get(heads[at + 1]);
+          const variant = Math.max(variants.indexOf(heads[at + 1]), variants.indexOf(label));
+          if (!step || variant < 0) { return; }
           if (!planned.has(cell)) { planned.set(cell, { innerHTML: cell.innerHTML, className: cell.className, title: cell.title }); }
-          if (isPlanned) { Object.assign(cell, planned.get(cell)); } else { rebase(cell, step, columns[at], chosen, variants, signs); }
+          if (isPlanned) { Object.assign(cell, planned.get(cell)); } else { rebase(cell, step, variant, chosen, variants, signs); }
         });
       }
     }
@@ -275,6 +278,12 @@ function byThreshold(cell, isTime) {
   return !ratio || isOpen(textOf(cell).trim()[0], ratio) ? ["", ""] : percent >= 105 ? ["green", "▲"] : percent <= 95 ? ["red", "▼"] : ["grey", ""];
 }
 
+/** Adds the mark of an undecided ratio, as in the report. */
+function marked(cell, [tone, sign]) {
+  const isUndecided = cell.querySelector("small")?.textContent.endsWith("undecided");
+  return [tone, isUndecided ? (sign + " ?").trim() : sign];
+}
+
 /** The field that chooses the colours of relative tables. At first they are those of the plan. */
 function coloursField(page, { relative, colours }) {
   const select = part("select"), planned = new Map();
@@ -287,7 +296,7 @@ function coloursField(page, { relative, colours }) {
         // Against another base there are no verdicts.
         if (cell.title.startsWith("against ")) { continue; }
         if (!planned.has(cell)) { planned.set(cell, [cell.className, cell.querySelector("i")?.textContent]); }
-        const other = select.value === "verdicts" ? byVerdict(cell) : byThreshold(cell, isTime);
+        const other = select.value === "verdicts" ? byVerdict(cell) : marked(cell, byThreshold(cell, isTime));
         paint(cell, select.value === colours ? planned.get(cell) : other);
       }
     }

@@ -235,11 +235,15 @@ async function checkFilters(page) {
   const { text, expected } = await page.evaluate(({ other }) => {
     const data = JSON.parse(document.getElementById("page-data").textContent);
     const table = [...document.querySelectorAll("main table")].find((table) => data.relative.includes(table.caption.textContent));
-    const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent.trim() === data.variants[data.base]);
-    const row = [...table.tBodies[0].rows].find((row) => data.steps.some((step) => step.name === row.cells[0].textContent && step.rates.every((rates) => rates.length)));
-    const step = data.steps.find((step) => step.name === row.cells[0].textContent), bases = new Map(step.rates[other]);
+    const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    const isWhole = (step) => step.rates.every((rates) => rates.length);
+    // Steps are rows, or columns in the style of published reports.
+    const cells = [...table.tBodies[0].rows].flatMap((row) => [...row.cells].slice(1).map((cell, at) => [cell, [row.cells[0].textContent, heads[at + 1]]]));
+    const ofBase = cells.filter(([, names]) => names.includes(data.variants[data.base]));
+    const found = ofBase.map(([cell, names]) => [cell, data.steps.find((step) => names.includes(step.name) && isWhole(step))]);
+    const [cell, step] = found.find(([, step]) => step), bases = new Map(step.rates[other]);
     const logs = step.rates[data.base].filter(([block]) => bases.has(block)).map(([block, rate]) => Math.log(rate / bases.get(block)));
-    return { text: row.cells[column].textContent, expected: Math.exp(logs.reduce((sum, log) => sum + log, 0) / logs.length).toFixed(2) };
+    return { text: cell.textContent, expected: Math.exp(logs.reduce((sum, log) => sum + log, 0) / logs.length).toFixed(2) };
   }, { other });
   assert.ok(text.startsWith(expected), `against another base: ${text} instead of ${expected}`);
   const caption = await page.locator("figure.chart figcaption").filter({ hasText: "Base:" }).first().textContent();

@@ -7,7 +7,7 @@ mod seconds;
 mod topics;
 mod workload;
 
-use dbdyno_analyse::{Bound, Findings, StepFindings, StepRun, VariantStep, VariantSummary};
+use dbdyno_analyse::{Bound, Findings, StepFindings, StepRun, VariantStep, VariantSummary, Verdict};
 use dbdyno_model::Colours;
 use serde_json::{Value, json};
 
@@ -104,6 +104,7 @@ impl<'a> Charts<'a> {
     /// needs when the reader chooses another base, or the variants of the overall score.
     pub(crate) fn page_data(&self) -> Value {
         let mut steps = Vec::new();
+        let is_mostly_decided = self.is_mostly_decided();
         for (number, workload) in self.findings.workloads.iter().enumerate() {
             for (at, step) in workload.steps.iter().enumerate() {
                 let rates = |name: &&str| step.variant(name).map_or_else(Vec::new, block_rates);
@@ -114,7 +115,7 @@ impl<'a> Charts<'a> {
                     "name": step.name,
                     "groups": step.groups.values().collect::<Vec<_>>(),
                     "is_time": step.less_is_better,
-                    "is_scored": !step.is_warm_up && !is_fixed_rate,
+                    "is_scored": is_mostly_decided && !step.is_warm_up && !is_fixed_rate,
                     "rates": self.names.iter().map(rates).collect::<Vec<_>>(),
                 }));
             }
@@ -129,6 +130,21 @@ impl<'a> Charts<'a> {
             },
             "steps": steps,
         })
+    }
+
+    /// Whether at least half of the comparisons are decided. An overall score of others would be an
+    /// order by chance.
+    fn is_mostly_decided(&self) -> bool {
+        let base = &self.findings.run.base;
+        let variants = self.findings.variants_of_steps().map(|(_, _, variant)| variant);
+        let verdicts: Vec<_> = variants
+            .filter(|variant| variant.variant != *base && variant.to_base.ratio.is_some())
+            .map(|variant| variant.to_base.verdict)
+            .collect();
+        let is_decided = |verdict: &&Option<Verdict>| {
+            matches!(verdict, Some(Verdict::Faster | Verdict::Slower | Verdict::Same))
+        };
+        2 * verdicts.iter().filter(is_decided).count() >= verdicts.len()
     }
 
     /// Returns the number by which the script knows the variant.

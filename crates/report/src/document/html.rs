@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use dbdyno_analyse::statistics::Interval;
 
-use super::{Block, Cell, Chart, Column, Heading, Table, Tone, markdown};
+use super::{Block, Cell, Chart, Heading, Table, Tone, markdown};
 
 /// Texts in table cells that are longer than this are broken into lines.
 const LONG: usize = 40;
@@ -55,6 +55,8 @@ struct Page {
     /// Meanings of columns that an earlier table with the same title has already given. The script
     /// adds them to further tables.
     said: HashSet<[String; 3]>,
+    /// Notes and legends of tables that the page already has. They are not repeated.
+    told: HashSet<String>,
 }
 
 impl Page {
@@ -105,8 +107,12 @@ impl Page {
                 let items: String = variants.iter().map(item).collect();
                 self.line(&format!("<ul class=\"lines\">{items}</ul>"));
             }
-            Block::Link(text, page) => {
-                self.line(&format!("<p><a href=\"{}\">{}</a></p>", escaped(page), escaped(text)));
+            Block::Links(links) => {
+                let link = |(text, address): &(String, String)| {
+                    format!("<a href=\"{}\">{}</a>", escaped(address), escaped(text))
+                };
+                let links: Vec<String> = links.iter().map(link).collect();
+                self.line(&format!("<p>{}</p>", links.join(" · ")));
             }
             Block::Contents => {
                 let contents = std::mem::take(&mut self.contents);
@@ -189,10 +195,14 @@ impl Page {
         if !(table.title.is_empty() && table.note.is_empty()) {
             let bold =
                 if table.title.is_empty() { String::new() } else { format!("<b>{}</b> ", escaped(title)) };
-            self.line(&format!("<p class=\"note\">{bold}{}</p>", coded(&table.note)));
+            let is_new = table.note.is_empty() || self.told.insert(table.note.clone());
+            let note = if is_new { coded(&table.note) } else { String::new() };
+            if !(bold.is_empty() && note.is_empty()) {
+                self.line(&format!("<p class=\"note\">{}</p>", format!("{bold}{note}").trim_end()));
+            }
         }
         let mut kind = format!("sortable l{}", table.labels);
-        if table.rows.iter().flatten().any(|cell| cell.tone != Tone::Plain) {
+        if table.rows.iter().flatten().any(|cell| !cell.sign.is_empty()) {
             kind.push_str(" summary");
         }
         self.line(&format!(
@@ -204,10 +214,11 @@ impl Page {
             let said = [&table.title, &column.name, &column.unit].map(String::clone);
             let meaning =
                 if column.meaning.is_empty() || !self.said.insert(said) { "" } else { &column.meaning };
-            let kind = match column {
-                Column { is_words: true, .. } => "word",
-                Column { rank: WIDE.., .. } => "wide",
-                _ => "",
+            let kind = match (column.is_words, column.rank) {
+                (true, WIDE..) => "word wide",
+                (true, _) => "word",
+                (false, WIDE..) => "wide",
+                (false, _) => "",
             };
             let unit = match column.unit.as_str() {
                 "" => String::new(),
@@ -222,7 +233,7 @@ impl Page {
             self.row(table, row, reach);
         }
         self.out.push_str("</tbody>\n</table>\n</div>\n");
-        if !table.legend.is_empty() {
+        if !table.legend.is_empty() && self.told.insert(table.legend_text()) {
             let entries: String = table
                 .legend
                 .iter()
@@ -322,7 +333,7 @@ fn attribute(name: &str, value: &str) -> String {
 /// Returns the class for a tone. `page.css` has the classes.
 fn class(tone: Tone) -> &'static str {
     match tone {
-        Tone::Plain => "",
+        Tone::Plain | Tone::Undecided => "",
         Tone::Strong => "strong",
         Tone::Muted => "facts",
         Tone::Better => "better",

@@ -58,8 +58,9 @@ pub enum Block {
     /// From here on, a printed page shows only what is unfolded in its sections. It is for pages
     /// only.
     PrintedIfUnfolded,
-    /// A text that links to another page or place, and its address. It is for pages only.
-    Link(String, String),
+    /// Texts that link to other pages, files or places, each with its address. They are for pages
+    /// only.
+    Links(Vec<(String, String)>),
 }
 
 impl Block {
@@ -112,6 +113,9 @@ pub enum Tone {
     Above,
     /// The ratio shows a slower variant, by its verdict or by more than 5 %.
     Below,
+    /// The ratio is coloured by threshold, but the comparison is undecided. It has a meaning in
+    /// legends only, because the table cell keeps the colour of its threshold.
+    Undecided,
 }
 
 impl Tone {
@@ -123,6 +127,7 @@ impl Tone {
             Self::Missed => "SLA",
             Self::Above => "+",
             Self::Below => "−",
+            Self::Undecided => "?",
             _ => "",
         }
     }
@@ -132,7 +137,6 @@ impl Tone {
         match verdict {
             Some(Verdict::Faster) => Self::Better,
             Some(Verdict::Slower | Verdict::Missed | Verdict::Stalled) => Self::Worse,
-            Some(Verdict::Invalid) => Self::Doubt,
             _ => Self::Plain,
         }
     }
@@ -178,6 +182,27 @@ impl Table {
         self
     }
 
+    /// Returns the table with rows and columns exchanged. Each row's label becomes the name of a
+    /// column, and `label` names the column of the new labels. The table has one column of labels.
+    #[must_use]
+    pub(crate) fn turned(self, label: &str) -> Self {
+        let names = self.rows.iter().map(|row| row[0].text.as_str());
+        let mut columns = vec![Column::new(label, "", "")];
+        columns.extend(names.map(Column::from));
+        let row = |(at, column): (usize, &Column)| {
+            let cells = self.rows.iter().map(|row| row[at].clone());
+            std::iter::once(Cell::from(column.name.as_str())).chain(cells).collect()
+        };
+        let rows = self.columns.iter().enumerate().skip(1).map(row).collect();
+        Self { labels: 1, columns, rows, ..self }
+    }
+
+    /// Whether any figure or word stands in the table: not only zeros and unknown values.
+    pub(crate) fn says_something(&self) -> bool {
+        let figures = self.rows.iter().flat_map(|row| row.iter().skip(self.labels));
+        figures.into_iter().any(|cell| !is_nothing(&cell.text))
+    }
+
     /// Returns the cell that a row has in the column of this name.
     pub(crate) fn cell<'t>(&self, row: &'t [Cell], column: &str) -> Option<&'t Cell> {
         row.get(self.columns.iter().position(|known| known.name == column)?)
@@ -197,6 +222,11 @@ impl Table {
         let entries = self.legend.iter().map(|(tone, meaning)| format!("{} {meaning}", tone.sign()));
         entries.collect::<Vec<_>>().join(" · ")
     }
+}
+
+/// Whether the text of a table cell is empty, a zero, or says that nothing is known.
+fn is_nothing(text: &str) -> bool {
+    matches!(text.trim(), "" | "NA" | "n/a" | "–") || text.replace('%', "").trim().parse() == Ok(0.0)
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -323,4 +353,47 @@ pub struct Chart {
     pub title: String,
     /// Data for the page's script: the chart's kind, and exact values.
     pub data: serde_json::Value,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// All tables in a document, including those in folds.
+    pub(crate) fn tables(blocks: &[Block]) -> Vec<&Table> {
+        let mut found = Vec::new();
+        for block in blocks {
+            match block {
+                Block::Table(table) => found.push(table),
+                Block::Fold(_, inner) => found.extend(tables(inner)),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_turned_table_has_a_column_for_each_row_and_keeps_its_cells() {
+        let mut table = Table::new("Rates", "per second", ["step"], ["old", "new"]);
+        table.push(["l.i0", "1", "2"]);
+        table.push(["l.x", "3", "4"]);
+        let turned = table.turned("DBMS");
+        let names: Vec<&str> = turned.columns.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(
+            (names, turned.labels, turned.note.as_str()),
+            (vec!["DBMS", "l.i0", "l.x"], 1, "per second")
+        );
+        assert_eq!([turned.rows[0].join(" "), turned.rows[1].join(" ")], ["old 1 3", "new 2 4"]);
+    }
+
+    #[test]
+    fn zeros_and_unknown_values_say_nothing() {
+        let of = |text: &str| {
+            let mut table = Table::new("t", "", ["step"], ["a"]);
+            table.push(["l.i0", text]);
+            table.says_something()
+        };
+        assert!(!["", "0", "0.00", "0.0 %", "NA", "n/a", "–"].iter().any(|text| of(text)));
+        assert!(["1", "0.01", "no", "failed", "inf"].iter().all(|text| of(text)));
+    }
 }

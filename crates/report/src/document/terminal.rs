@@ -72,7 +72,7 @@ impl Screen {
             | Block::Key(_)
             | Block::Contents
             | Block::PrintedIfUnfolded
-            | Block::Link(..) => {}
+            | Block::Links(..) => {}
         }
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn one_line(text: &str) -> String {
 /// theme keeps readable.
 pub(crate) fn painted(tone: Tone, text: &str) -> String {
     let code = match tone {
-        Tone::Plain => return text.to_owned(),
+        Tone::Plain | Tone::Undecided => return text.to_owned(),
         Tone::Strong => "1",
         Tone::Muted | Tone::Missed => "2",
         Tone::Worse | Tone::Lowest => "31",

@@ -3,7 +3,7 @@
 
 use dbdyno_analyse::{Code, Findings, Undecided, Validity, Verdict, Warning};
 
-use crate::run::{self, published_html, run_html};
+use crate::run::{self, PageOptions, published_html, run_html};
 use crate::{document, fixture, views};
 
 const ONE_BLOCK: &str = "One block: differences may be chance; use --blocks 5.";
@@ -16,7 +16,11 @@ fn beginning(page: &str) -> &str {
 }
 
 fn pages(findings: &Findings) -> [String; 3] {
-    [run_html(findings, None), published_html(findings, None), published_html(findings, Some("details.html"))]
+    [
+        run_html(findings, PageOptions::default()),
+        published_html(findings, PageOptions::default()),
+        published_html(findings, PageOptions { details: Some("details.html"), ..PageOptions::default() }),
+    ]
 }
 
 fn screen(findings: &Findings) -> String {

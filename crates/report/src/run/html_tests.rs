@@ -1,10 +1,12 @@
 //! Tests of the page as a whole: well-formed, self-contained, complete, safe and small.
 
+use crate::document::Block;
 use crate::document::html::escaped;
+use crate::document::tests::tables;
 use crate::fixture;
 use crate::history::history_html;
 use crate::history::tests::history;
-use crate::run::run_html;
+use crate::run::{PageOptions, run_html};
 use crate::views::details::rate;
 use crate::views::{Topic, of_step};
 
@@ -14,7 +16,7 @@ fn page() -> String {
 
 /// The page without its script, which has texts of its own.
 fn of(findings: &dbdyno_analyse::Findings) -> String {
-    run_html(findings, None).replace(include_str!("../../page/page.js"), "")
+    run_html(findings, PageOptions::default()).replace(include_str!("../../page/page.js"), "")
 }
 
 /// Elements that have no end tag.
@@ -64,11 +66,11 @@ fn assert_closed(page: &str) {
 #[test]
 fn every_tag_is_closed_in_its_order() {
     for blocks in [1, 2] {
-        assert_closed(&run_html(&fixture::with_blocks(blocks), None));
+        assert_closed(&run_html(&fixture::with_blocks(blocks), PageOptions::default()));
     }
-    assert_closed(&run_html(&fixture::with_groups(), None));
-    assert_closed(&run_html(&fixture::with_aging(), None));
-    assert_closed(&run_html(&fixture::with_sweep(), None));
+    assert_closed(&run_html(&fixture::with_groups(), PageOptions::default()));
+    assert_closed(&run_html(&fixture::with_aging(), PageOptions::default()));
+    assert_closed(&run_html(&fixture::with_sweep(), PageOptions::default()));
     assert_closed(&history_html(&history()));
 }
 
@@ -116,7 +118,9 @@ fn every_variant_step_and_number_of_the_findings_is_on_the_page() {
     let findings = fixture::findings();
     let page = page();
     for step in &findings.workloads[0].steps {
-        for table in Topic::ALL.into_iter().flat_map(|topic| of_step(step, topic)).chain(rate(step)) {
+        let details = Topic::ALL.into_iter().flat_map(|topic| of_step(step, topic));
+        let details: Vec<Block> = details.chain(rate(step).map(Block::Table)).collect();
+        for table in tables(&details) {
             for cell in table.rows.iter().flatten() {
                 let text = escaped(&cell.text);
                 let is_there = ['<', '\n'].iter().any(|end| page.contains(&format!(">{text}{end}")));
@@ -171,7 +175,7 @@ fn the_log_of_a_failed_cell_is_folded_and_keeps_its_lines() {
     assert!(page.contains("<a href=\"#logs\">Logs of failed cells</a>"));
     let mut findings = fixture::findings();
     findings.failures.clear();
-    assert!(!run_html(&findings, None).contains("Logs of failed cells"));
+    assert!(!run_html(&findings, PageOptions::default()).contains("Logs of failed cells"));
 }
 
 #[test]
@@ -220,6 +224,6 @@ fn a_run_of_five_variants_five_blocks_and_42_steps_is_small() {
     // This is as many steps as the microbenchmarks have, and they do not look up ids.
     let variants = findings.workloads[0].steps.iter_mut().flat_map(|step| &mut step.variants);
     variants.flat_map(|variant| &mut variant.runs).for_each(|run| run.lookups.clear());
-    let page = run_html(&findings, None);
+    let page = run_html(&findings, PageOptions::default());
     assert!(page.len() < 5_000_000, "{} bytes", page.len());
 }

@@ -2,7 +2,8 @@
 
 use dbdyno_analyse::Findings;
 
-use crate::document::{Block, Table, markdown, terminal};
+use crate::document::tests::tables;
+use crate::document::{Block, markdown, terminal};
 use crate::fixture;
 use crate::run::{self, ReportPart, TerminalOptions, run_terminal};
 
@@ -195,17 +196,17 @@ fn every_table_row_of_markdown_has_as_many_cells_as_its_head() {
     }
 }
 
-/// All tables in a document, including those in folds.
-fn tables(blocks: &[Block]) -> Vec<&Table> {
-    let mut found = Vec::new();
-    for block in blocks {
-        match block {
-            Block::Table(table) => found.push(table),
-            Block::Fold(_, inner) => found.extend(tables(inner)),
-            _ => {}
-        }
+#[test]
+fn the_summary_fits_terminals_of_80_and_of_120_columns() {
+    for width in [80, 120] {
+        let options = TerminalOptions { width, part: ReportPart::Summary, ..TerminalOptions::PLAIN };
+        insta::assert_snapshot!(
+            format!("summary-{width}"),
+            render(&fixture::with_blocks(3), options.clone())
+        );
+        let several = fixture::sized(&["rollback", "wal", "memory"], 3, 5);
+        insta::assert_snapshot!(format!("summary-several-{width}"), render(&several, options));
     }
-    found
 }
 
 #[test]

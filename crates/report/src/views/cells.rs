@@ -4,8 +4,8 @@
 //!
 //! The colours of rates are those in the reports of the original Insert Benchmark. They were
 //! checked against every table cell that its author has published. They say what is unusual in a
-//! column, not what is significant. Ratios are coloured by their verdicts, unless the plan wants
-//! thresholds.
+//! column, not what is significant, so that they are for plans that want thresholds. In other
+//! plans, rates have no colour and ratios are coloured by their verdicts.
 
 use std::collections::BTreeMap;
 
@@ -188,6 +188,15 @@ fn ratio_sign(tone: Tone) -> &'static str {
     if tone == Tone::Missed { "" } else { tone.sign() }
 }
 
+/// Returns the sign of an undecided ratio that is coloured by threshold.
+fn undecided_sign(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Highest => "▲ ?",
+        Tone::Lowest => "▼ ?",
+        _ => Tone::Undecided.sign(),
+    }
+}
+
 pub(super) fn judged_cell(
     ratio: &Ratio,
     verdict: Option<Verdict>,
@@ -197,9 +206,15 @@ pub(super) fn judged_cell(
 ) -> Cell {
     let (base, colours) = (&run.base, run.colours);
     let mut cell = ratio_cell(ratio.value, 2, is_time, colours);
-    if colours == Colours::Verdict {
-        cell.tone = by_verdict(verdict);
-        cell.sign = ratio_sign(cell.tone);
+    match colours {
+        Colours::Verdict => {
+            cell.tone = by_verdict(verdict);
+            cell.sign = ratio_sign(cell.tone);
+        }
+        Colours::Threshold if matches!(verdict, None | Some(Verdict::Undecided)) => {
+            cell.sign = undecided_sign(cell.tone);
+        }
+        Colours::Threshold => {}
     }
     let mut cell = bounded(cell, ratio.value, ratio.bound);
     let bound = ratio.bound.map(|bound| match bound {
@@ -234,6 +249,10 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
                 step.less_is_better,
                 scope.run,
             );
+            if variant.variant == base {
+                // The base's ratio to itself needs no verdict.
+                cell.sign = ratio_sign(cell.tone);
+            }
             if step.only_variant_misses_target(base, &variant.variant) {
                 cell.note = joined([Some(cell.note), missed_text(step, variant)]);
             }

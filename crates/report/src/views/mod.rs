@@ -17,6 +17,7 @@ pub(crate) mod latency;
 mod load_with_indexes;
 mod machines;
 mod published;
+pub(crate) mod published_style;
 pub(crate) mod ratios;
 mod side_by_side;
 pub(crate) mod summary;
@@ -30,6 +31,7 @@ use dbdyno_analyse::{
 use dbdyno_model::Colours;
 
 use crate::document::{Block, Cell, Table, Tone};
+use crate::words::listed;
 
 pub(crate) use self::cells::{
     bounded_text, distance as ratio_tone, headline_text, placeholder, ratio_or_placeholder,
@@ -171,9 +173,21 @@ impl Topic {
 }
 
 /// Returns a step's tables on one topic.
-pub(crate) fn of_step(step: &StepFindings, topic: Topic) -> Vec<Table> {
+pub(crate) fn of_step(step: &StepFindings, topic: Topic) -> Vec<Block> {
     let views = OF_STEP.iter().filter(|view| view.part == topic);
-    views.flat_map(|view| (view.tables)(step)).filter(|table| !table.rows.is_empty()).collect()
+    shown(views.flat_map(|view| (view.tables)(step)))
+}
+
+/// Returns the tables with figures, and then a line that names those whose figures are all zero or
+/// unknown, because these are left out. Nothing is said where no table has a figure.
+fn shown(tables: impl Iterator<Item = Table>) -> Vec<Block> {
+    let tables = tables.filter(|table| !table.rows.is_empty());
+    let (tables, left_out): (Vec<Table>, Vec<Table>) = tables.partition(Table::says_something);
+    let mut titles: Vec<&str> = left_out.iter().map(|table| table.title.as_str()).collect();
+    titles.dedup();
+    let line = format!("All zero or unknown, and not shown: {}.", listed(&titles));
+    let line = (!tables.is_empty() && !titles.is_empty()).then_some(Block::Text(Tone::Muted, line));
+    tables.into_iter().map(Block::Table).chain(line).collect()
 }
 
 /// Returns the tables of one view of a history.
@@ -185,7 +199,7 @@ pub(crate) fn of_history(history: &History, id: &str) -> Vec<Block> {
 /// Returns the tables for one part of a report.
 pub(crate) fn part(scope: Scope<'_>, part: Part) -> Vec<Block> {
     let views = OF_WORKLOAD.iter().filter(|view| view.part == part);
-    views.flat_map(|view| (view.tables)(scope)).map(Block::Table).collect()
+    shown(views.flat_map(|view| (view.tables)(scope)))
 }
 
 /// Returns the tables of a workload's rates, and the lines that say why values are missing.
@@ -193,7 +207,7 @@ pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     let mut blocks = part(scope, Part::Rates);
     let missing = cells::missing_values(scope);
     if !missing.is_empty() {
-        blocks.insert(1, Block::List(Tone::Doubt, missing));
+        blocks.insert(blocks.len().min(1), Block::List(Tone::Doubt, missing));
     }
     blocks
 }
@@ -270,7 +284,10 @@ const BY_THRESHOLD: [(Tone, &str); 2] =
 fn of_ratios(scope: Scope<'_>) -> Vec<(Tone, &'static str)> {
     match scope.run.colours {
         Colours::Verdict => vec![(Tone::Above, "faster"), (Tone::Below, "slower")],
-        Colours::Threshold => BY_THRESHOLD.to_vec(),
+        Colours::Threshold => {
+            [&BY_THRESHOLD[..], &[(Tone::Undecided, "undecided, or one block: the ratio may be chance")]]
+                .concat()
+        }
     }
 }
 

@@ -55,7 +55,7 @@ fn note(scope: Scope<'_>) -> String {
     };
     let has = |verdict| variants().any(|variant| variant.to_base.verdict == Some(verdict));
     if scope.run.colours == Colours::Threshold && has(Verdict::Undecided) {
-        text.push_str(" Colours show the ratio alone, also where the verdict is undecided.");
+        text.push_str(" Colours show the ratio alone; ? marks the undecided.");
     }
     if has(Verdict::Missed) {
         text.push_str(" missed: not slower, but it missed the planned rate, which the base kept.");

@@ -104,7 +104,7 @@ fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Ve
     known.into_iter().filter_map(|known| all().find(|group| group.table_key() == known)).map(table).collect()
 }
 
-fn figure_cell(
+pub(super) fn figure_cell(
     group: Option<&Figures>,
     (figure, value): (&str, Figure),
     is_time: bool,

@@ -4,7 +4,7 @@
 //! not take one of the two for a mistake.
 
 use dbdyno_analyse::{
-    Bound, Code, CostBreakdown, Latency, Ratio, RunSummary, StepFindings, VariantStep, Verdict, Warning,
+    Bound, Code, CostPart, LEVEL, Latency, Ratio, RunSummary, StepFindings, VariantStep, Verdict, Warning,
     WorkloadFindings, forecast, numbered,
 };
 
@@ -24,10 +24,33 @@ pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
     let caches = caches(scope).into_iter().map(|text| Block::Text(Tone::Doubt, text));
     let sentences = sentences.chain(caches);
     let legend = Some(legend).filter(|legend| !legend.is_empty());
-    let remarks = one_block(scope).into_iter().chain(legend).chain(undecided(scope));
+    let remarks = one_block(scope).into_iter().chain(legend).chain(corrected(scope)).chain(undecided(scope));
     let remarks = remarks.collect::<Vec<_>>().join(" ");
     let last_block = (!remarks.is_empty()).then_some(Block::Text(Tone::Muted, remarks));
     sentences.chain(tables).chain(last_block).collect()
+}
+
+/// Says why a comparison can be undecided although its interval leaves out 1. It is `None` where
+/// there is no such comparison.
+fn corrected(scope: Scope<'_>) -> Option<String> {
+    let is_such = |variant: &VariantStep| {
+        let interval = variant.to_base.interval();
+        variant.to_base.verdict == Some(Verdict::Undecided)
+            && interval.is_some_and(|interval| interval.low > 1.0 || interval.high < 1.0)
+    };
+    let steps: Vec<&str> = scope
+        .steps()
+        .filter(|step| step.variants.iter().any(is_such))
+        .map(|step| step.name.as_str())
+        .collect();
+    (!steps.is_empty()).then(|| {
+        format!(
+            "In {} an interval leaves out 1, but the difference may be chance among so many comparisons \
+             (false discovery rate {:.0} %), or is within the margin.",
+            listed(&steps),
+            100.0 * LEVEL
+        )
+    })
 }
 
 /// Returns the sentence for a workload in which no comparison has a second block. It is `None` for
@@ -62,8 +85,15 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
     by_reason.into_iter().map(|(why, steps)| format!("Undecided in {}: {why}.", listed(&steps))).collect()
 }
 
-/// Says why a ratio need not be the quotient of the rates next to it.
-const MEDIANS_AND_MEAN: &str = "Rates: medians of the blocks. Ratio: geometric mean of the blocks' ratios.";
+/// Says why a ratio need not be the quotient of the rates or times next to it.
+fn medians_and_mean(scope: Scope<'_>) -> String {
+    let what = if scope.are_times() { "Seconds" } else { "Rates" };
+    let direction = if scope.are_times() { "; below 1 is faster" } else { "" };
+    format!("{what}: medians of the blocks. Ratio: geometric mean of the blocks' ratios{direction}.")
+}
+
+/// Text in place of a verdict, where only one block of several has a ratio.
+const ONE_BLOCK: &str = "one block";
 
 /// Text that is shown where there is no value.
 pub(crate) const NONE: &str = "–";
@@ -96,10 +126,10 @@ fn note(scope: Scope<'_>) -> String {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     match scope.compared().as_slice() {
         [] => "Latency: response time, all clients and blocks together.".to_owned(),
-        [name] => Pairs::new(scope, name, &steps).note(),
+        [name] => Pairs::new(scope, name, &steps).note(scope),
         _ => {
             let base = format!("Base: {}.", scope.run.base);
-            let means = has_verdicts(scope).then(|| MEDIANS_AND_MEAN.to_owned());
+            let means = has_verdicts(scope).then(|| medians_and_mean(scope));
             std::iter::once(base).chain(means).chain(blocks_needed(&steps)).collect::<Vec<_>>().join(" ")
         }
     }
@@ -143,6 +173,9 @@ fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
         return None;
     }
     let (twice, same) = (needed_blocks(found.blocks_for_difference), needed_blocks(found.blocks_for_same));
+    if twice == same {
+        return Some(format!("Undecided: the noisiest step would need {twice} blocks."));
+    }
     Some(format!(
         "Undecided: in the noisiest step, {twice} blocks would find a difference of twice the margin, and {same} would show same."
     ))
@@ -224,7 +257,7 @@ impl<'a> Pairs<'a> {
     fn table(&self) -> Table {
         let mut columns = vec![Column::ranked("step", "", 0)];
         let has_meanings = self.rows.iter().any(|pair| !pair.step.meaning.is_empty());
-        columns.extend(has_meanings.then(|| Column { is_words: true, ..Column::ranked("what", "", 5) }));
+        columns.extend(has_meanings.then(meanings));
         columns.extend([
             Column::ranked(&self.names[0], &self.unit, 2),
             Column::ranked(&self.names[1], &self.unit, 1),
@@ -240,12 +273,13 @@ impl<'a> Pairs<'a> {
         if has_rates {
             columns.push(Column::ranked("p99", "base → new, ms", 0));
         }
-        let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
-        if has_causes {
-            // If the headlines are rates, a cause is shown with its factor on the rate. If they are
-            // times, the only cause that can be shown is another query plan.
-            columns.push(Column::ranked("main cause", if has_rates { "× on rate" } else { "" }, 4));
-        }
+        let causes: Vec<[Option<String>; 2]> = self.rows.iter().map(Pair::causes).collect();
+        let [has_causes, has_next] = [0, 1].map(|at| causes.iter().any(|causes| causes[at].is_some()));
+        // If the headlines are rates, a cause is shown with its factor on the rate. If they are
+        // times, the only cause that can be shown is another query plan.
+        let unit = if has_rates { "× on rate" } else { "" };
+        columns.extend(has_causes.then(|| Column::ranked("main cause", unit, 4)));
+        columns.extend(has_next.then(|| Column::ranked("next cause", unit, 6)));
         let row = |pair: &Pair<'_>| {
             let verdict = pair.verdict();
             let mut cells = vec![pair.step.name.clone().into()];
@@ -259,11 +293,16 @@ impl<'a> Pairs<'a> {
                 let interval = pair.new.and_then(|new| new.to_base.interval());
                 let text = interval.map_or(NONE.to_owned(), interval_text);
                 cells.push(Cell { drawn: interval, ..Cell::from(text) });
-                let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
+                let is_one_block = pair.new.is_some_and(|new| new.to_base.ratio.is_some());
+                let none = if is_one_block { ONE_BLOCK } else { NONE };
+                let word = verdict.map_or(none, |verdict| verdict.word());
                 cells.push(Cell::toned(word, Tone::of(verdict)));
             }
             cells.extend(has_rates.then(|| pair.p99()));
-            cells.extend(has_causes.then(|| pair.cause().unwrap_or_default().into()));
+            let shown = [has_causes, has_next].into_iter().zip(pair.causes());
+            cells.extend(
+                shown.filter(|(is_shown, _)| *is_shown).map(|(_, cause)| cause.unwrap_or_default().into()),
+            );
             cells
         };
         table(columns, self.rows.iter().map(row))
@@ -273,9 +312,9 @@ impl<'a> Pairs<'a> {
         self.rows.iter().any(|pair| pair.verdict().is_some())
     }
 
-    fn note(&self) -> String {
+    fn note(&self, scope: Scope<'_>) -> String {
         let mut parts: Vec<String> = Vec::new();
-        parts.extend(self.has_verdicts().then(|| MEDIANS_AND_MEAN.to_owned()));
+        parts.extend(self.has_verdicts().then(|| medians_and_mean(scope)));
         parts.extend(blocks_needed(&self.rows.iter().map(|pair| pair.step).collect::<Vec<_>>()));
         let has = |verdict| self.rows.iter().any(|pair| pair.p99_verdict() == Some(verdict));
         if has(Verdict::Faster) || has(Verdict::Slower) {
@@ -310,17 +349,28 @@ impl Pair<'_> {
         Cell::toned(format!("{base} → {new}{}", arrow(verdict)), Tone::of(verdict))
     }
 
-    /// Names the cause of most of the difference. It is `None` where no difference was found.
-    fn cause(&self) -> Option<String> {
+    /// Names the largest cause of the difference, such as `user CPU ×0.81`, and the next one where
+    /// the first leaves more than 5 % of the ratio unexplained. There is none where no difference
+    /// was found.
+    fn causes(&self) -> [Option<String>; 2] {
         let differs = match self.verdict() {
             Some(verdict) => matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed),
-            None => (self.new?.to_base.value()? - 1.0).abs() > 0.05,
+            None => {
+                let ratio = self.new.and_then(|new| new.to_base.value());
+                ratio.is_some_and(|ratio| (ratio - 1.0).abs() > NEAR)
+            }
         };
-        let new = self.new.filter(|_| differs)?;
+        let Some(new) = self.new.filter(|_| differs) else { return [None, None] };
         if !new.context.query_plans.is_empty() {
-            return Some("other plan".to_owned());
+            return [Some("other plan".to_owned()), None];
         }
-        largest_cause(new.to_base.cost_breakdown.as_ref()?)
+        let Some(cost_breakdown) = &new.to_base.cost_breakdown else { return [None, None] };
+        let parts = cost_breakdown.by_weight();
+        let rest: f64 = parts.iter().skip(1).map(|part| part.factor.ln()).sum();
+        let count = if rest.abs() <= NEAR.ln_1p() { 1 } else { 2 };
+        let text = |part: &&CostPart| format!("{} ×{}", cause(part.cause), fixed(Some(part.factor), 2));
+        let mut named = parts.iter().take(count).map(text);
+        [named.next(), named.next()]
     }
 }
 
@@ -332,10 +382,9 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// Names the largest cause, such as `user CPU ×0.81`.
-fn largest_cause(cost_breakdown: &CostBreakdown) -> Option<String> {
-    let part = cost_breakdown.main_part()?;
-    Some(format!("{} ×{}", cause(part.cause), fixed(Some(part.factor), 2)))
+/// Makes the column that says in a few words what a step does.
+fn meanings() -> Column {
+    Column { is_words: true, ..Column::ranked("what", "", 5) }
 }
 
 /// A function that makes the base's table cell for a step, in a table of several variants.
@@ -353,10 +402,16 @@ fn variants_table(
     steps: &[&StepFindings],
     ([base_unit, others_unit], base_cell, variant_cell): ([String; 2], &BaseCell<'_>, &VariantCell<'_>),
 ) -> Table {
-    let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(base, &base_unit, 0)];
+    // The table of p99 follows that of rates, which has said what the steps are.
+    let has_meanings = others_unit == "ratio" && steps.iter().any(|step| !step.meaning.is_empty());
+    let mut columns = vec![Column::ranked("step", "", 0)];
+    columns.extend(has_meanings.then(meanings));
+    columns.push(Column::ranked(base, &base_unit, 0));
     columns.extend(names.iter().map(|name| Column::ranked(name, &others_unit, 0)));
     let row = |step: &&StepFindings| {
-        let mut line: Vec<Cell> = vec![step.name.clone().into(), base_cell(step)];
+        let mut line: Vec<Cell> = vec![step.name.clone().into()];
+        line.extend(has_meanings.then(|| step.meaning.clone().into()));
+        line.push(base_cell(step));
         line.extend(names.iter().map(|name| step.variant(name).map_or(NONE.into(), variant_cell)));
         line
     };
@@ -371,7 +426,11 @@ fn with_ratio(found: Option<&VariantStep>, cell: Cell) -> Cell {
 
 fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
     let verdict = shown_verdict(found);
-    let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
+    let word = match verdict {
+        Some(verdict) => format!(" {}", verdict.word()),
+        None if has_verdicts(scope) && found.to_base.ratio.is_some() => format!(" {ONE_BLOCK}"),
+        None => String::new(),
+    };
     let drawn = found.to_base.interval();
     let text = format!("{}{word}", ratio_or_placeholder(scope, found));
     with_ratio(Some(found), Cell { drawn, ..Cell::toned(text, Tone::of(verdict)) })
@@ -638,10 +697,9 @@ impl<'a> Against<'a> {
     }
 
     /// Returns words such as `qr100 1.52 ms against 1.40 ms`, with the p99 response times of
-    /// variant and base as medians over the blocks.
+    /// variant and base that the table has too.
     fn times(self, (step, variant): StepOfVariant<'_>) -> String {
-        let text =
-            |variant: &VariantStep| Some(duration_whole_us(step.response_p99_us(variant)?.round() as u64));
+        let text = |variant: &VariantStep| Some(duration_whole_us(variant.latency.as_ref()?.known_p99_us()?));
         match (text(variant), step.variant(&self.scope.run.base).and_then(text)) {
             (Some(own), Some(base)) => format!("{} {own} against {base}", step.name),
             _ => step.name.clone(),
@@ -835,7 +893,7 @@ mod tests {
     fn steps_whose_rate_the_plan_sets_are_counted_apart_with_their_response_times() {
         let mut findings = fixture::with_blocks(3);
         findings.workloads[0].steps[5].variants[1].to_base.verdict = Some(Verdict::OnSchedule);
-        insta::assert_snapshot!(first(&findings), @r#"<b>&" is slower than rollback in 1 of 10 steps (0.80 in qr1000) and faster in 2 (2.50 in l.i1 to 9.87 in l.i2); same in 1 step; undecided in 3 steps; on schedule in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        insta::assert_snapshot!(first(&findings), @r#"<b>&" is slower than rollback in 1 of 10 steps (0.80 in qr1000) and faster in 2 (2.50 in l.i1 to 9.87 in l.i2); same in 1 step; undecided in 3 steps; on schedule in 1 step (the plan fixes the rate; p99 response time: qp100 1.90 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     fn said(base: f64, variant: f64, ratio: f64) -> Option<String> {

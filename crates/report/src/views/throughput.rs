@@ -2,6 +2,7 @@
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{ReachedRate, StepFindings, VariantStep, Verdict};
+use dbdyno_model::Colours;
 
 use super::cells::{self, Rated, fixed_cell, headline_cell, headline_text, joined, placeholder};
 use super::{Scope, explained};
@@ -59,7 +60,8 @@ fn rate_cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
         true => cells::absolute_times(&step.variants.iter().map(|variant| variant.rate).collect::<Vec<_>>()),
         false => cells::absolute(&rated),
     };
-    let has_quarters = step.variants.len() >= MIN_FOR_QUARTERS;
+    let is_by_threshold = scope.run.colours == Colours::Threshold;
+    let has_quarters = is_by_threshold && step.variants.len() >= MIN_FOR_QUARTERS;
     let cells = step.variants.iter().zip(rated.iter().zip(tones));
     cells
         .map(|(variant, (rated, tone))| match variant.rate {
@@ -182,6 +184,7 @@ mod tests {
     fn table(step: StepFindings) -> Table {
         let mut findings = of_steps(vec![step]);
         findings.run.base = "a".to_owned();
+        findings.run.colours = Colours::Threshold;
         tables(scope(&findings)).remove(0)
     }
 

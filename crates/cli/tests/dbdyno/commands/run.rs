@@ -7,7 +7,7 @@ use dbdyno_analyse::metrics::Figures;
 use dbdyno_record::{CellEvent, Outcome, Run, RunEvent};
 
 use crate::commands::{TWO_VARIANTS, plan, short_plan};
-use crate::support::{Desk, faults, findings, texts};
+use crate::support::{Desk, faults, findings, texts, without_files};
 
 const STEPS: [&str; 6] = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100"];
 
@@ -17,7 +17,11 @@ fn two_blocks(desk: &Desk) -> PathBuf {
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
     let dir = desk.run_dir();
-    assert!(ended.out.contains("\nwal is ") || ended.out.contains("\nwal against rollback: "), "{}", ended.out);
+    assert!(
+        ended.out.contains("\nwal is ") || ended.out.contains("\nwal against rollback: "),
+        "{}",
+        ended.out
+    );
     assert!(ended.out.ends_with(&format!("report: runs/{}/report.html\n", name(&dir))), "{}", ended.out);
     assert_eq!(ended.err.lines().count(), 2 + 4 * STEPS.len(), "a line a step:\n{}", ended.err);
     dir
@@ -64,7 +68,7 @@ fn a_plan_with_published_figures_gets_a_page_of_details() {
 
 fn the_layout_is_the_documented_one(dir: &Path) {
     let mut expected: Vec<String> =
-        ["events.jsonl", "manifest.json", "report.html"].map(str::to_owned).to_vec();
+        ["events.jsonl", "manifest.json", "report.csv", "report.html"].map(str::to_owned).to_vec();
     for cell in ["1/rollback", "1/wal", "2/rollback", "2/wal"] {
         // SQLite has no deferred work without a write-ahead log.
         let deferred_work = cell.ends_with("wal").then_some("deferred_work");
@@ -152,7 +156,12 @@ fn every_format_is_made_from_the_records_alone(desk: &Desk, dir: &Path) {
     let written = desk.path("again.html");
     let ended = desk.dbdyno(&["report", dir.to_str().unwrap(), "-o", written.to_str().unwrap()]);
     assert_eq!(desk.golden(&ended.expect_ok().err), "report: FOLDER/again.html\n");
-    assert_eq!(std::fs::read_to_string(written).unwrap(), saved, "the ending of the name is the format");
+    assert!(saved.contains("<a href=\"report.csv\">"), "the page leads to every value");
+    assert_eq!(
+        std::fs::read_to_string(written).unwrap(),
+        without_files(&saved),
+        "the ending of the name is the format"
+    );
 }
 
 fn another_base_inverts_the_ratios(desk: &Desk, dir: &Path) {
@@ -245,7 +254,11 @@ fn the_report_is_the_summary_and_parts_of_the_details_on_request() {
     let (summary, _) = ended.expect_ok().out.split_once("\nreport: ").expect("the page is named last");
     let lines: Vec<&str> = summary.trim_end().lines().collect();
     let line_of = |start: &str| lines.iter().position(|line| line.starts_with(start));
-    assert_eq!(line_of("One block: ").zip(line_of("qp100 ")).map(|(note, row)| note - row), Some(1), "{summary}");
+    assert_eq!(
+        line_of("One block: ").zip(line_of("qp100 ")).map(|(note, row)| note - row),
+        Some(1),
+        "{summary}"
+    );
     assert!(line_of("! This run was made by a debug build") > line_of("One block: "), "{summary}");
     assert!(lines.iter().all(|line| line.chars().count() <= 100), "{summary}");
 

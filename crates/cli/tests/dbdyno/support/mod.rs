@@ -236,6 +236,13 @@ pub(crate) fn figure(text: &str, begin: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {begin} in {text}")).split_whitespace().next().unwrap().parse().unwrap()
 }
 
+/// Returns a run's page without its links to files of the run directory. `dbdyno report` leaves
+/// them out, because its page may lie elsewhere.
+pub(crate) fn without_files(page: &str) -> String {
+    let lines = page.split_inclusive('\n');
+    lines.filter(|line| !line.contains("<a href=\"manifest.json\">")).collect()
+}
+
 /// The texts of a run's warnings.
 pub(crate) fn texts(findings: &Findings) -> Vec<String> {
     dbdyno_report::warning_texts(&findings.warnings)

@@ -92,7 +92,7 @@ export function queries(data, { names, hidden, width, choice }) {
   const axis = choice("Axis", ["linear", "log"]);
   const far = data.cut ? choice("Outliers", ["cut", "all"]) : "all";
   const shown = data.series.filter((line) => !hidden.has(line.variant));
-  const room = nameRoom(["step", ...data.rows], width, 0.3);
+  const room = nameRoom(data.rows, width, 0.3);
   const gap = 13, rowHeight = Math.max(24, shown.length * gap + 8);
   const most = far === "cut" ? data.cut : Infinity;
   const values = shown.flatMap((line) => line.points.flatMap((point) => [point.median, point.min, point.max, ...(point.times || [])])).filter((value) => value > 0);
@@ -117,7 +117,7 @@ export function queries(data, { names, hidden, width, choice }) {
       ...common(),
       grid: { left: room + 10, right: 46, top: ROOM_ABOVE, bottom: roomBelow(xAxis) },
       xAxis,
-      yAxis: nameAxis(data.rows, room, { inverse: true, ...titleAbove("step"), splitLine: { show: true, lineStyle: { color: css("line") } } }),
+      yAxis: nameAxis(data.rows, room, { inverse: true, splitLine: { show: true, lineStyle: { color: css("line") } } }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: ({ data: { point }, seriesName, seriesId }) =>
         `<b>${escaped(data.rows[point.row])}</b>` + tipLine(Number(seriesId.split(" ")[0]), seriesName, point.sign
           ? `${signed(point.sign, exact(point.median))} ${data.unit}` : `${exact(point.median)} ${data.unit} (${exact(point.min)} to ${exact(point.max)})`) },

@@ -3,7 +3,7 @@
 import { drawBar } from "./bars.js";
 import { niceEnds } from "./lines.js";
 import {
-  common, css, escaped, look, marker, nameAxis, nameRoom, placer, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleAbove, titleBelow, valueAxis, wrapped,
+  common, css, escaped, look, marker, nameAxis, nameRoom, placer, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleBelow, valueAxis, wrapped,
 } from "./look.js";
 import { commonRange, ratioMarks } from "./range.js";
 
@@ -119,7 +119,7 @@ export function ratios(data, { names, hidden, width, choice, peers }) {
   const shown = data.variants.filter((variant) => !hidden.has(variant));
   const points = data.points.filter((point) => point[2] > 0 && !hidden.has(point[1])).map(
     ([row, variant, value, low, high, verdict, sign]) => ({ row: place.get(row), variant, value, low, high, verdict, sign }));
-  const isBars = hasBars(data), room = nameRoom(["step", ...rows], width), range = commonRange(peers());
+  const isBars = hasBars(data), room = nameRoom(rows, width), range = commonRange(peers());
   // A bar that ends at the edge has its value beside it.
   const right = isBars ? 46 : 18, length = width - room - 10 - right;
   const scale = isBars ? barScale(range) : dotScale(range, length);
@@ -138,7 +138,7 @@ export function ratios(data, { names, hidden, width, choice, peers }) {
       ...common(),
       grid: { left: room + 10, right, top: ROOM_ABOVE, bottom: roomBelow(xAxis) },
       xAxis,
-      yAxis: nameAxis(rows, room, { inverse: true, ...titleAbove("step"), splitLine: { show: true, lineStyle: { color: css("line") } } }),
+      yAxis: nameAxis(rows, room, { inverse: true, splitLine: { show: true, lineStyle: { color: css("line") } } }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: ({ data: { point } }) => tipOf(point, rows[point.row], names[point.variant]) },
       series,
     },

@@ -94,6 +94,8 @@ mod tests {
     use dbdyno_analyse::Warning;
 
     use super::*;
+    use crate::document::Block;
+    use crate::document::tests::tables;
     use crate::fixture::{self, pair};
     use crate::views::{Topic, of_step};
 
@@ -121,7 +123,9 @@ mod tests {
     #[test]
     fn every_row_of_every_table_has_a_cell_for_every_column() {
         for step in &fixture::findings().workloads[0].steps {
-            for table in Topic::ALL.into_iter().flat_map(|topic| of_step(step, topic)).chain(rate(step)) {
+            let details = Topic::ALL.into_iter().flat_map(|topic| of_step(step, topic));
+            let details: Vec<Block> = details.chain(rate(step).map(Block::Table)).collect();
+            for table in tables(&details) {
                 for row in &table.rows {
                     assert_eq!(row.len(), table.columns.len(), "{} of {}", table.title, step.name);
                 }

@@ -21,8 +21,17 @@ const SEED: &str = "DBDYNO_KILLS_SEED";
 
 /// The entries that dbdyno may leave in its run directory and in the folder from which it is
 /// called.
-const OF_RUN: [&str; 8] =
-    ["aside", "cells", "configs", "events.jsonl", "logs", "manifest.json", "repeated", "report.html"];
+const OF_RUN: [&str; 9] = [
+    "aside",
+    "cells",
+    "configs",
+    "events.jsonl",
+    "logs",
+    "manifest.json",
+    "repeated",
+    "report.csv",
+    "report.html",
+];
 const OF_DESK: [&str; 9] =
     ["err.txt", "my.cnf", "out.txt", "p.toml", "runs", "runtime", "state", "templates", "tmp"];
 
