@@ -14,8 +14,9 @@ use crate::workspace::{self, built_dbdyno, run};
 /// Compare five MySQL and MariaDB servers (docs/demo/demo.toml) and write docs/demo: the page and
 /// screenshots.
 ///
-/// Builds dbdyno in release, gets the servers and runs them for about half an hour; nothing else
-/// should run on the machine meanwhile. Chromium and npm are needed for the screenshots.
+/// Builds dbdyno in release, gets the servers and runs them for about half an hour. It begins when
+/// the load average of the last minute is below 0.3; nothing else should run on the machine
+/// meanwhile. Chromium and npm are needed for the screenshots.
 #[derive(Debug, Parser)]
 pub(crate) struct DemoArgs {
     /// Write page and screenshots of a run that is there, instead of running the plan.
@@ -32,6 +33,7 @@ pub(crate) fn make(args: &DemoArgs) -> Result<()> {
         Some(run) => std::path::absolute(run)?,
         None => {
             get_for_plan(&servers_of(&dbdyno, &PLAN)?)?;
+            workspace::wait_until_quiet()?;
             measured(&dbdyno, &PLAN, &workspace::target().join("demo"), None)?
         }
     };

@@ -18,8 +18,8 @@ use crate::workspace::{self, built_dbdyno, output, run};
 /// findings, and the table of which findings were seen again.
 ///
 /// Builds dbdyno in release and gets the servers. A plan takes from ten minutes to more than an
-/// hour (`dbdyno plan @NAME --size small`); nothing else should run on the machine meanwhile. Plans
-/// with a server that no one could get yet are passed over.
+/// hour (`dbdyno plan @NAME --size small`) and begins when the load average of the last minute is
+/// below 0.3; nothing else should run on the machine meanwhile. Plans with a server that no one could get yet are passed over.
 #[derive(Debug, Parser)]
 pub(crate) struct ReportsArgs {
     /// Names of plans; all that have published figures when left out.
@@ -65,6 +65,7 @@ pub(crate) fn make(args: &ReportsArgs) -> Result<()> {
         }
         let runs = workspace::target().join("reports").join(&name);
         get_for_plan(&servers)?;
+        workspace::wait_until_quiet()?;
         write_page(&dbdyno, &measured(&dbdyno, &plan, &runs, None)?)?;
     }
     let page = folder().join("README.md");

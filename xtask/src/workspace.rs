@@ -5,6 +5,7 @@ use std::env;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -100,6 +101,29 @@ pub(crate) fn cache() -> PathBuf {
 pub(crate) fn target() -> PathBuf {
     let named = env::var_os("CARGO_TARGET_DIR").filter(|value| !value.is_empty());
     root().join(named.map_or_else(|| PathBuf::from("target"), PathBuf::from))
+}
+
+/// Load average of a minute below which figures are measured.
+const QUIET: f64 = 0.3;
+/// Longest wait for a quiet machine. The load of a build is gone after about four minutes.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// Waits until nothing else runs on the machine, and returns the load average of the last minute.
+pub(crate) fn wait_until_quiet() -> Result<f64> {
+    let begun = Instant::now();
+    loop {
+        let text = std::fs::read_to_string("/proc/loadavg").context("cannot read the load average")?;
+        let load: f64 = text.split(' ').next().unwrap_or_default().parse().context("no load average")?;
+        if load < QUIET {
+            return Ok(load);
+        }
+        if begun.elapsed() > LONGEST_WAIT {
+            bail!(
+                "the load average of the last minute is still {load}, and figures are measured below {QUIET}: stop what else runs, and try again"
+            );
+        }
+        std::thread::sleep(Duration::from_secs(5));
+    }
 }
 
 /// Prints a result on the standard output.

@@ -24,7 +24,8 @@ use crate::workspace;
 ///
 /// Builds dbdyno in release and runs it on this machine, interleaved with what it is compared with,
 /// several times over. The figures come from the runs' own reports. Without a name all of them run,
-/// which takes a while; nothing else should run on the machine meanwhile. Exit status 1 when a
+/// which takes a while. Each begins when the load average of the last minute is below 0.3, and
+/// nothing else should run on the machine meanwhile. Exit status 1 when a
 /// target is missed.
 #[derive(Debug, Parser)]
 #[command(after_help = help())]
@@ -140,7 +141,6 @@ fn in_turn<T>(round: u32, mut measure: impl FnMut(bool) -> Result<T>) -> Result<
 
 /// Runs the benches, prints their tables, and returns whether all targets are met.
 pub(crate) fn run(args: &BenchArgs) -> Result<bool> {
-    let facts = facts(args);
     let dbdyno = workspace::built_dbdyno()?;
     // The folder is below the build output, because the system's temporary folder may be in memory.
     let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(workspace::target())?;
@@ -158,6 +158,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<bool> {
             .with_context(|| format!("cannot make {}", setting.folder.display()))?;
         let setting = Setting { folder: setting.folder.canonicalize()?, ..setting };
         let mut table = Table::default();
+        let facts = facts(args)?;
         let own = (bench.run)(&setting, &mut table).with_context(|| format!("bench {}", bench.name))?;
         if table.is_empty() {
             continue;
@@ -175,15 +176,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<bool> {
     Ok(is_met)
 }
 
-/// Says how the figures were measured, as far as this is the same for all benches.
-fn facts(args: &BenchArgs) -> Vec<String> {
+/// Waits for a quiet machine, and says how the figures are measured, as far as this is the same for
+/// all benches.
+fn facts(args: &BenchArgs) -> Result<Vec<String>> {
+    let load = workspace::wait_until_quiet()?;
     let date = Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').next().filter(|first| !first.is_empty()).unwrap_or("unknown");
     let mut facts = vec![format!("date: {date}; load average of the minute before: {load}")];
     facts.push(format!("rounds: {}", args.rounds));
     facts.extend(args.only.iter().map(|only| format!("only cases whose name holds \"{only}\" (`--only`)")));
-    facts
+    Ok(facts)
 }
 
 fn page(bench: &Bench) -> PathBuf {
