@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use crate::metrics::{Figures, HostCheck, Metric};
 use crate::model::{
-    Agreement, Bound, Cause, Findings, GroupMemory, Inference, KindResult, Latency, Lookups,
-    MetricGroup, PublishedRow, Ratio, RunSummary, Schedule, Steadiness, StepComparison, StepFindings,
-    StepRun, Validity, VariantStep, Verdict, WorkloadFindings,
+    Agreement, Bound, Cause, Findings, GroupMemory, Inference, KindResult, Latency, Lookups, MetricGroup,
+    PublishedRow, Ratio, RunSummary, Schedule, Steadiness, StepComparison, StepFindings, StepRun, Validity,
+    VariantStep, Verdict, WorkloadFindings,
 };
 use crate::statistics::Interval;
 

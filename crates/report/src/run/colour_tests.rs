@@ -77,7 +77,10 @@ fn with_colours_by_threshold_an_undecided_ratio_is_marked() {
                 seen += 1;
                 assert!(cell.sign.ends_with('?'), "{}", cell.text);
             }
-            assert!(cell.text != "1.00" || cell.verdict.is_some() || cell.sign.is_empty(), "the base is marked");
+            assert!(
+                cell.text != "1.00" || cell.verdict.is_some() || cell.sign.is_empty(),
+                "the base is marked"
+            );
         }
     }
     assert!(seen > 2, "{seen}");
