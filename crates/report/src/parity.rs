@@ -206,6 +206,7 @@ fn note(parity: &Parity) -> String {
 fn row(class: &ClassRow) -> Vec<String> {
     let standing = match class.standing {
         Standing::Same => "same",
+        Standing::SameInFamily => "same in each family",
         Standing::Differs => "DIFFERS",
         Standing::Declared => "intended",
         Standing::NotCompared => "",

@@ -73,10 +73,11 @@ fn standing(
         .filter_map(|(subject, found)| Some((subject.family.name, found.as_ref()?)))
         .collect();
     let are_compared = |a: &str, b: &str| class.across == Across::All || a == b;
-    let mut compared = false;
+    let (mut compared, mut left_out) = (false, false);
     for (index, (family, one)) in known.iter().enumerate() {
         for (other_family, other) in &known[index + 1..] {
             if !are_compared(family, other_family) {
+                left_out = true;
                 continue;
             }
             compared = true;
@@ -86,7 +87,11 @@ fn standing(
             }
         }
     }
-    if compared { Standing::Same } else { Standing::NotCompared }
+    match (compared, left_out) {
+        (true, false) => Standing::Same,
+        (true, true) => Standing::SameInFamily,
+        (false, _) => Standing::NotCompared,
+    }
 }
 
 fn difference(class: &Class, row: &ClassRow, subjects: &[Subject]) -> Option<Remark> {
@@ -180,6 +185,9 @@ pub struct ClassCell {
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     Same,
+    /// The variants of each product family are alike, and there are several families, whose values
+    /// are not compared with each other.
+    SameInFamily,
     Differs,
     /// The variants differ, as the plan says they do.
     Declared,
@@ -421,5 +429,13 @@ mod tests {
             [standing("collation"), standing("commit"), standing("page-size")],
             [Standing::NotCompared, Standing::Same, Standing::Differs]
         );
+        let subjects = [
+            configured("ma", "MariaDB", "10.2.11", ""),
+            configured("new", "MariaDB", "10.2.11", ""),
+            configured("pg", "PostgreSQL", "15.1", ""),
+        ];
+        let parity = compared(&subjects, &[], Circumstances::default());
+        let collation = parity.classes.iter().find(|row| row.id == "collation").unwrap();
+        assert_eq!(collation.standing, Standing::SameInFamily, "PostgreSQL's collation is another");
     }
 }

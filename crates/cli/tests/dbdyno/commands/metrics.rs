@@ -141,7 +141,9 @@ fn prometheus_reads_a_run_while_it_goes_on_and_its_figures_at_the_end() {
     wait_for("the figures", || {
         (!prometheus.answer("dbdyno_step_rate{step=\"l.i0\"}").is_empty()).then_some(())
     });
-    assert_eq!(prometheus.answer("dbdyno_step_response_p99_seconds{step=\"l.i0\"}").len(), 1);
+    // The load's operations are too few for a p99.
+    assert_eq!(prometheus.answer("dbdyno_step_response_p50_seconds{step=\"l.i0\"}").len(), 1);
+    assert_eq!(prometheus.answer("dbdyno_step_response_p99_seconds{step=\"l.i0\"}").len(), 0);
 }
 
 #[test]
