@@ -72,12 +72,12 @@ pub const ALL: &[Format] = &[
     Format {
         name: "terminal",
         extension: "txt",
-        render: |findings| document::terminal(&run::whole(findings, None), 100, false),
+        render: |findings| document::terminal(&run::whole(findings, None, &[]), 100, false),
     },
     Format {
         name: "md",
         extension: "md",
-        render: |findings| document::markdown(&run::whole(findings, None)),
+        render: |findings| document::markdown(&run::whole(findings, None, &[])),
     },
     Format { name: "html", extension: "html", render: |findings| run_html(findings, PageOptions::default()) },
     Format { name: "csv", extension: "csv", render: csv::csv },

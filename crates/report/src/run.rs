@@ -86,7 +86,7 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
         ReportPart::Details(topic) => details(Some(*topic)),
         ReportPart::Config => config(findings),
         ReportPart::All if !steps.is_empty() => details(None),
-        ReportPart::All => whole(findings, None),
+        ReportPart::All => whole(findings, None, &[]),
     };
     Ok(document::terminal(&blocks, *width, *colour))
 }
@@ -120,22 +120,12 @@ pub fn published_html(findings: &Findings, options: PageOptions<'_>) -> String {
 /// Writes a run's page: one file in which every number is readable without scripts.
 pub fn run_html(findings: &Findings, options: PageOptions<'_>) -> String {
     let charts = Charts::new(findings);
-    let blocks = with_files(whole(findings, Some(&charts)), options.files);
+    let blocks = whole(findings, Some(&charts), options.files);
     let mut data = charts.page_data();
     if let Some(seconds) = options.live_seconds {
         data["live"] = seconds.into();
     }
     page(&facts::title(findings), &document::html(&blocks), &data)
-}
-
-/// Adds links to the files with which a reader can check the page. They stand before the contents.
-fn with_files(mut blocks: Vec<Block>, files: &[(String, String)]) -> Vec<Block> {
-    if let Some(at) =
-        blocks.iter().position(|block| matches!(block, Block::Contents)).filter(|_| !files.is_empty())
-    {
-        blocks.insert(at, Block::Links(files.to_vec()));
-    }
-    blocks
 }
 
 /// Returns the text below the summary of a page, which says how to read it.
@@ -150,8 +140,13 @@ fn how_to_read(findings: &Findings) -> String {
     )
 }
 
-/// Makes the whole report. `charts` draws its charts. Without `charts` there are none.
-pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
+/// Makes the whole report. `charts` draws its charts. Without `charts` there are none. `files` are
+/// those that it links to.
+pub(crate) fn whole(
+    findings: &Findings,
+    charts: Option<&Charts<'_>>,
+    files: &[(String, String)],
+) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(doubts(findings));
     blocks.extend(plan_words::conclusion(findings));
@@ -182,6 +177,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
             vec![warnings],
         )
     }));
+    blocks.extend(links(files));
     blocks.push(Block::Contents);
     blocks.extend(plan_words::prose(findings));
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
@@ -237,7 +233,7 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, options: PageO
         }
         None => blocks.extend(warnings_of(findings, Severity::Invalid)),
     }
-    blocks.extend((!options.files.is_empty()).then(|| Block::Links(options.files.to_vec())));
+    blocks.extend(links(options.files));
     blocks.extend(plan_words::prose(findings));
     for (number, workload) in findings.workloads.iter().enumerate() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
@@ -264,6 +260,10 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, options: PageO
     blocks
 }
 
+fn links(files: &[(String, String)]) -> Option<Block> {
+    (!files.is_empty()).then(|| Block::Links(files.to_vec()))
+}
+
 /// A page begins with a warning when a larger share of executions than this failed or is invalid.
 const MANY_INVALID: f64 = 0.1;
 
@@ -277,8 +277,8 @@ fn doubts(findings: &Findings) -> Vec<Block> {
     all.map(|text| Block::Text(Tone::Doubt, text)).collect()
 }
 
-/// Returns a sentence where more than this share of the executions are bad, such as `31 of 132 executions of steps (23 %)
-/// are invalid or failed: no figure counts them.`
+/// Returns a sentence where more than this share of the executions are bad, such as `31 of 132
+/// executions of steps (23 %) are invalid or failed: no figure counts them.`
 fn invalid_runs(findings: &Findings, more_than: f64) -> Option<String> {
     let runs = || findings.variants_of_steps().flat_map(|(_, _, variant)| &variant.runs);
     let is_bad = |run: &&StepRun| matches!(run.validity, Validity::Invalid { .. } | Validity::Failed { .. });

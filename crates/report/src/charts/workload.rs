@@ -12,22 +12,14 @@ use serde_json::{Map, Value, json};
 use super::{Charts, bound_sign, chart, figure, rate_of, rounded};
 use crate::document::{Cell, Chart, Table};
 use crate::views::details::statistics::{composite, one_by_one};
-use crate::views::groups::in_published_order;
+use crate::views::groups::in_sets;
 use crate::views::sweeps::{self, PointOf, Sweep};
 use crate::views::{self, Scope, details};
 
 /// Draws the ratios to the base. There are no charts where nothing is compared.
 pub(super) fn ratios(charts: &Charts<'_>, scope: Scope<'_>, sweeps: &[Sweep<'_>]) -> Vec<Chart> {
     let Some(table) = views::ratios::tables(scope).pop() else { return Vec::new() };
-    let mut sets: Vec<(String, Vec<&StepFindings>)> = Vec::new();
-    for step in scope.steps() {
-        let name = set_of(step, sweeps);
-        match sets.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, members)) => members.push(step),
-            None => sets.push((name, vec![step])),
-        }
-    }
-    in_published_order(&mut sets, |(_, steps)| steps[0].groups.values().next().map_or("", String::as_str));
+    let sets = in_sets(scope, |step| set_of(step, sweeps));
     sets.iter().filter_map(|(name, steps)| of_set(charts, scope, &table, (name, steps))).collect()
 }
 

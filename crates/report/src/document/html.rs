@@ -56,7 +56,7 @@ struct Page {
     /// adds them to further tables.
     said: HashSet<[String; 3]>,
     /// Notes and legends of tables that the page already has. They are not repeated.
-    told: HashSet<String>,
+    notes: HashSet<String>,
 }
 
 impl Page {
@@ -195,7 +195,7 @@ impl Page {
         if !(table.title.is_empty() && table.note.is_empty()) {
             let bold =
                 if table.title.is_empty() { String::new() } else { format!("<b>{}</b> ", escaped(title)) };
-            let is_new = table.note.is_empty() || self.told.insert(table.note.clone());
+            let is_new = table.note.is_empty() || self.notes.insert(table.note.clone());
             let note = if is_new { coded(&table.note) } else { String::new() };
             if !(bold.is_empty() && note.is_empty()) {
                 self.line(&format!("<p class=\"note\">{}</p>", format!("{bold}{note}").trim_end()));
@@ -233,7 +233,7 @@ impl Page {
             self.row(table, row, reach);
         }
         self.out.push_str("</tbody>\n</table>\n</div>\n");
-        if !table.legend.is_empty() && self.told.insert(table.legend_text()) {
+        if !table.legend.is_empty() && self.notes.insert(table.legend_text()) {
             let entries: String = table
                 .legend
                 .iter()

@@ -197,10 +197,10 @@ impl Table {
         Self { labels: 1, columns, rows, ..self }
     }
 
-    /// Whether any figure or word stands in the table: not only zeros and unknown values.
-    pub(crate) fn says_something(&self) -> bool {
+    /// Whether the table has more than zeros and unknown values.
+    pub(crate) fn has_values(&self) -> bool {
         let figures = self.rows.iter().flat_map(|row| row.iter().skip(self.labels));
-        figures.into_iter().any(|cell| !is_nothing(&cell.text))
+        figures.into_iter().any(|cell| !is_zero_or_unknown(&cell.text))
     }
 
     /// Returns the cell that a row has in the column of this name.
@@ -225,7 +225,7 @@ impl Table {
 }
 
 /// Whether the text of a table cell is empty, a zero, or says that nothing is known.
-fn is_nothing(text: &str) -> bool {
+fn is_zero_or_unknown(text: &str) -> bool {
     matches!(text.trim(), "" | "NA" | "n/a" | "–") || text.replace('%', "").trim().parse() == Ok(0.0)
 }
 
@@ -391,7 +391,7 @@ pub(crate) mod tests {
         let of = |text: &str| {
             let mut table = Table::new("t", "", ["step"], ["a"]);
             table.push(["l.i0", text]);
-            table.says_something()
+            table.has_values()
         };
         assert!(!["", "0", "0.00", "0.0 %", "NA", "n/a", "–"].iter().any(|text| of(text)));
         assert!(["1", "0.01", "no", "failed", "inf"].iter().all(|text| of(text)));

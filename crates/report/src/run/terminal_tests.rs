@@ -121,7 +121,7 @@ fn many_variants_continue_below() {
 /// `l.i0`.
 fn sections(findings: &Findings) -> Vec<(String, Vec<Block>)> {
     let mut all: Vec<(String, Vec<Block>)> = vec![("title".to_owned(), Vec::new())];
-    for block in run::whole(findings, None) {
+    for block in run::whole(findings, None, &[]) {
         if let Block::Heading(heading) = &block
             && heading.level == 2
         {
@@ -219,7 +219,7 @@ fn figures_of_a_thousand_and_more_have_separators_in_every_table() {
     };
     let all = [fixture::with_blocks(3), fixture::with_sweep(), fixture::with_groups(), fixture::with_aging()];
     for findings in all {
-        let blocks = run::whole(&findings, None);
+        let blocks = run::whole(&findings, None, &[]);
         let cells = tables(&blocks).into_iter().flat_map(|table| &table.rows).flatten();
         let bare: Vec<&str> =
             cells.map(|cell| cell.text.as_str()).filter(|text| text.split(' ').any(is_bare)).collect();

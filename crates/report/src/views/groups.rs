@@ -106,9 +106,26 @@ fn tables_of(scope: Scope<'_>) -> Vec<(&str, Option<u32>)> {
     groupings.into_iter().map(String::as_str).flat_map(of_grouping).collect()
 }
 
+/// Puts the workload's steps into sets by `name`, in the order of published tables.
+pub(crate) fn in_sets<'a>(
+    scope: Scope<'a>,
+    name: impl Fn(&StepFindings) -> String,
+) -> Vec<(String, Vec<&'a StepFindings>)> {
+    let mut sets: Vec<(String, Vec<&StepFindings>)> = Vec::new();
+    for step in scope.steps() {
+        let name = name(step);
+        match sets.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push(step),
+            None => sets.push((name, vec![step])),
+        }
+    }
+    in_published_order(&mut sets, |(_, steps)| steps[0].groups.values().next().map_or("", String::as_str));
+    sets
+}
+
 /// Sorts groups that have parts into the order of published tables: point, range, writes. Others
 /// stay in the order in which their steps ran.
-pub(crate) fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str) {
+fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str) {
     if items.iter().any(|item| group(item).contains("part ")) {
         items.sort_by(|one, other| group(one).cmp(group(other)));
     }

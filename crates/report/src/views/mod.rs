@@ -182,7 +182,7 @@ pub(crate) fn of_step(step: &StepFindings, topic: Topic) -> Vec<Block> {
 /// unknown, because these are left out. Nothing is said where no table has a figure.
 fn shown(tables: impl Iterator<Item = Table>) -> Vec<Block> {
     let tables = tables.filter(|table| !table.rows.is_empty());
-    let (tables, left_out): (Vec<Table>, Vec<Table>) = tables.partition(Table::says_something);
+    let (tables, left_out): (Vec<Table>, Vec<Table>) = tables.partition(Table::has_values);
     let mut titles: Vec<&str> = left_out.iter().map(|table| table.title.as_str()).collect();
     titles.dedup();
     let line = format!("All zero or unknown, and not shown: {}.", listed(&titles));

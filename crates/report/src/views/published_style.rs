@@ -8,7 +8,7 @@ use dbdyno_analyse::{Bound, MetricGroup, StepFindings, Undecided, VariantStep, V
 
 use super::cells::{Pivot, headline_cell, known, number, placeholder, steps, variants};
 use super::details::has_blocks;
-use super::groups::{Group, groups, in_published_order};
+use super::groups::{Group, groups, in_sets};
 use super::side_by_side::figure_cell;
 use super::sweeps::{Sweep, sweeps};
 use super::{OF_WORKLOAD, Part, Scope, cells, explained, of_ratios, shown};
@@ -23,9 +23,6 @@ const MAX_STEPS: usize = 12;
 const TURNED: [(&str, &str); 3] =
     [("throughput", "Absolute QPS"), ("ratios", RELATIVE_QPS), ("targets", "Background insert rate")];
 
-/// Views that [`rates`] shows in another form.
-const IN_OTHER_FORM: [&str; 4] = ["throughput", "ratios", "targets", "groups"];
-
 /// Returns the tables of a workload's rates, and the lines that say why values are missing.
 pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     let mut tables = match scope.are_times() {
@@ -33,8 +30,8 @@ pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
         false => TURNED.iter().flat_map(|(id, title)| by_variant(scope, id, title)).collect(),
     };
     tables.extend(statistics(scope));
-    let others =
-        OF_WORKLOAD.iter().filter(|view| view.part == Part::Rates && !IN_OTHER_FORM.contains(&view.id));
+    let is_in_other_form = |id: &str| id == "groups" || TURNED.iter().any(|(turned, _)| *turned == id);
+    let others = OF_WORKLOAD.iter().filter(|view| view.part == Part::Rates && !is_in_other_form(view.id));
     tables.extend(others.flat_map(|view| (view.tables)(scope)));
     let missing = cells::missing_values(scope);
     let missing = (!missing.is_empty()).then_some(Block::List(Tone::Doubt, missing));
@@ -82,20 +79,11 @@ fn sets<'a>(scope: Scope<'a>, count: usize) -> Vec<(String, Vec<&'a str>)> {
         return vec![(String::new(), scope.steps().map(|step| step.name.as_str()).collect())];
     }
     let sweeps = sweeps(scope.workload);
-    let mut sets: Vec<(String, Vec<&StepFindings>)> = Vec::new();
-    for step in scope.steps() {
-        let name = set_of(step, &sweeps);
-        match sets.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, members)) => members.push(step),
-            None => sets.push((name, vec![step])),
-        }
-    }
-    in_published_order(&mut sets, |(_, steps)| steps[0].groups.values().next().map_or("", String::as_str));
     let names = |steps: &[&'a StepFindings]| steps.iter().map(|step| step.name.as_str()).collect();
     let split = |(name, steps): (String, Vec<&'a StepFindings>)| {
         steps.chunks(MAX_STEPS).map(|steps| (name.clone(), names(steps))).collect::<Vec<_>>()
     };
-    sets.into_iter().flat_map(split).collect()
+    in_sets(scope, |step| set_of(step, &sweeps)).into_iter().flat_map(split).collect()
 }
 
 /// Names the set that a step belongs to: its group and its number of connections, or the test of
@@ -119,8 +107,9 @@ fn times(scope: Scope<'_>) -> Table {
     let seconds = names.iter().map(|name| Column::new(name, "s", ""));
     let percent = others().map(|name| Column::new(name, &format!("% of {base}"), ""));
     let note = format!(
-        "Median seconds, and percent of the base's. The fastest variant wins a query; a lead of less than {:.0} % is a draw, and so are \
-         times that the clock cannot tell apart. undecided: its comparison with {base} is undecided.",
+        "Median seconds, and percent of the base's. The fastest variant wins a query; a lead of less than \
+         {:.0} % is a draw, and so are times that the clock cannot tell apart. undecided: its comparison with \
+         {base} is undecided.",
         100.0 * DRAW
     );
     let columns = seconds.chain(percent).chain([Column::words("winner")]);
@@ -325,6 +314,6 @@ mod tests {
         assert_eq!(names[..2], ["step", "DBMS"]);
         assert!(["cpupq", "cspq", "wmbps"].iter().all(|name| names.contains(name)), "{names:?}");
         assert_eq!([&table.rows[0][1].text, &table.rows[1][1].text], ["rollback", "<b>&\""]);
-        assert!(table.says_something());
+        assert!(table.has_values());
     }
 }

@@ -280,7 +280,7 @@ impl<'a> Pairs<'a> {
         let unit = if has_rates { "× on rate" } else { "" };
         columns.extend(has_causes.then(|| Column::ranked("main cause", unit, 4)));
         columns.extend(has_next.then(|| Column::ranked("next cause", unit, 6)));
-        let row = |pair: &Pair<'_>| {
+        let row = |(pair, causes): (&Pair<'_>, [Option<String>; 2])| {
             let verdict = pair.verdict();
             let mut cells = vec![pair.step.name.clone().into()];
             cells.extend(has_meanings.then(|| pair.step.meaning.clone().into()));
@@ -299,13 +299,13 @@ impl<'a> Pairs<'a> {
                 cells.push(Cell::toned(word, Tone::of(verdict)));
             }
             cells.extend(has_rates.then(|| pair.p99()));
-            let shown = [has_causes, has_next].into_iter().zip(pair.causes());
+            let shown = [has_causes, has_next].into_iter().zip(causes);
             cells.extend(
                 shown.filter(|(is_shown, _)| *is_shown).map(|(_, cause)| cause.unwrap_or_default().into()),
             );
             cells
         };
-        table(columns, self.rows.iter().map(row))
+        table(columns, self.rows.iter().zip(causes).map(row))
     }
 
     fn has_verdicts(&self) -> bool {
