@@ -16,7 +16,7 @@ use crate::facts::{
 use crate::views::details::{problems, rate};
 use crate::views::summary::{self, one_block, reasons};
 use crate::views::{self, Part, Scope, Topic, machines};
-use crate::warnings::texts;
+use crate::warnings::{grouped_texts, texts};
 use crate::{Error, parity, plan_words};
 
 /// How the terminal's report is laid out.
@@ -410,7 +410,7 @@ fn linked(mut blocks: Vec<Block>, workload: &WorkloadFindings, number: usize) ->
 }
 
 fn of_severity(findings: &Findings, severity: Severity) -> Vec<String> {
-    texts(findings.warnings.iter().filter(|warning| warning.severity == severity))
+    grouped_texts(findings.warnings.iter().filter(|warning| warning.severity == severity))
 }
 
 fn warnings_of(findings: &Findings, severity: Severity) -> Option<Block> {

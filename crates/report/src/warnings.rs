@@ -84,6 +84,37 @@ pub fn texts<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String>
     warnings.into_iter().map(text).collect()
 }
 
+/// Number of warnings of one kind from which on only the first is written in full.
+const ALIKE: usize = 4;
+
+/// Puts warnings into words like [`texts`]. Where many of a kind differ only in their places and
+/// figures, the first one is written in full, and the others' places follow it.
+pub(crate) fn grouped_texts<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
+    let mut kinds: Vec<Vec<&Warning>> = Vec::new();
+    for warning in warnings {
+        let is_alike = |kind: &&mut Vec<&Warning>| kind[0].code == warning.code;
+        match kinds.iter_mut().find(is_alike).filter(|_| has_kind(warning)) {
+            Some(kind) => kind.push(warning),
+            None => kinds.push(vec![warning]),
+        }
+    }
+    let of_kind = |kind: Vec<&Warning>| match kind.as_slice() {
+        [first, others @ ..] if kind.len() >= ALIKE && has_kind(first) => {
+            let places: Vec<&str> = others.iter().map(|other| other.places[0].as_str()).collect();
+            vec![format!("{} The same holds, with other figures, in {}.", text(first), listed(&places))]
+        }
+        all => texts(all.iter().copied()),
+    };
+    kinds.into_iter().flat_map(of_kind).collect()
+}
+
+/// Whether another warning of the same code differs only in its place and its figures. That is not
+/// so where texts or reasons are a part of it.
+fn has_kind(warning: &Warning) -> bool {
+    let is_own = |figure: &Figure| matches!(figure, Figure::Text(_) | Figure::Reasons(_));
+    warning.places.len() == 1 && !warning.figures.values().any(is_own)
+}
+
 /// Fills figures into the words, and says whether the warning has all of these figures.
 fn filled(warning: &Warning, words: &str) -> (String, bool) {
     let (mut text, mut is_whole, mut rest) = (String::new(), true, words);
@@ -397,6 +428,22 @@ mod tests {
         In 1 a l.i1, the server did not settle within 60 s: dirty pages 120.0 MB (quiet at 2.6 MB). That work ran during the steps after it.
         a deferred work to later steps: 17 more dead rows from l.i1 to l.i2; and 2 more steps. Details: tables `Deferred work`.
         ");
+    }
+
+    #[test]
+    fn of_many_warnings_of_a_kind_only_the_first_is_written_in_full() {
+        let missed = |place: &str, reached: f64| {
+            Warning::new(Code::ScheduleMissed).at(place).with("reached", reached).with("asked", 1_000.0)
+        };
+        let mut all = vec![missed("b l.i0", 476.0), missed("b l.i1", 500.0), missed("c l.i0", 600.0)];
+        assert_eq!(grouped_texts(&all), texts(&all));
+        all.push(Warning::new(Code::Resumed).with("times", 1_u32));
+        all.push(missed("c l.i1", 700.0));
+        let grouped = grouped_texts(&all);
+        assert_eq!(grouped.len(), 2, "{grouped:?}");
+        assert!(grouped[0].starts_with("b l.i0: the schedule was not kept: 476/s"), "{grouped:?}");
+        let end = "The same holds, with other figures, in b l.i1, c l.i0 and c l.i1.";
+        assert!(grouped[0].ends_with(end), "{grouped:?}");
     }
 
     #[test]

@@ -308,14 +308,16 @@ fn reach(table: &Table) -> f64 {
 }
 
 /// Draws an interval as a line from end to end, with a dot at its middle, which is the ratio, and a
-/// mark at 1.
+/// mark at 1. An end that is further away has the tip of an arrow.
 fn drawn(interval: Interval, reach: f64) -> String {
     let x = |log: f64| 30.0 + 28.0 * (log / reach).clamp(-1.0, 1.0);
     let (low, high) = (interval.low.ln(), interval.high.ln());
     let (from, to, dot) = (x(low), x(high), x((low + high) / 2.0));
+    let left = if low < -reach { "M5 2L2 5L5 8" } else { "" };
+    let right = if high > reach { "M55 2L58 5L55 8" } else { "" };
     format!(
         "<svg class=\"iv\" viewBox=\"0 0 60 10\" aria-hidden=\"true\"><path class=\"one\" d=\"M30 0V10\"/>\
-         <path d=\"M{from:.1} 5H{to:.1}\"/><circle cx=\"{dot:.1}\" cy=\"5\" r=\"2.4\"/></svg>"
+         <path d=\"M{from:.1} 5H{to:.1}{left}{right}\"/><circle cx=\"{dot:.1}\" cy=\"5\" r=\"2.4\"/></svg>"
     )
 }
 

@@ -107,14 +107,9 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
         [name] => vec![Pairs::new(scope, name, &steps).table()],
         names => {
             let base = &scope.run.base;
-            let rate_units = [unit(&steps), "ratio".to_owned()];
-            let p99_units = ["p99 ms"; 2].map(str::to_owned);
-            let base_rate = |step: &StepFindings| rate_text(scope, step, base).into();
-            let base_p99 = |step: &StepFindings| p99_ms(step.variant(base)).into();
-            let ratio = |found: &VariantStep| ratio_cell(scope, found);
-            let mut tables = vec![variants_table(base, names, &steps, (rate_units, &base_rate, &ratio))];
+            let mut tables = vec![ratios_table(scope, names, &steps)];
             if has_p99(&steps) {
-                tables.push(variants_table(base, names, &steps, (p99_units, &base_p99, &p99_cell)));
+                tables.push(p99_table(base, names, &steps));
             }
             tables
         }
@@ -290,9 +285,7 @@ impl<'a> Pairs<'a> {
                 with_ratio(pair.new, Cell::toned(&pair.ratio, Tone::of(verdict))),
             ]);
             if has_verdicts {
-                let interval = pair.new.and_then(|new| new.to_base.interval());
-                let text = interval.map_or(NONE.to_owned(), interval_text);
-                cells.push(Cell { drawn: interval, ..Cell::from(text) });
+                cells.push(interval_cell(pair.new));
                 let is_one_block = pair.new.is_some_and(|new| new.to_base.ratio.is_some());
                 let none = if is_one_block { ONE_BLOCK } else { NONE };
                 let word = verdict.map_or(none, |verdict| verdict.word());
@@ -387,35 +380,49 @@ fn meanings() -> Column {
     Column { is_words: true, ..Column::ranked("what", "", 5) }
 }
 
-/// A function that makes the base's table cell for a step, in a table of several variants.
-type BaseCell<'a> = dyn Fn(&StepFindings) -> Cell + 'a;
-
-/// A function that makes the table cell of a variant other than the base.
-type VariantCell<'a> = dyn Fn(&VariantStep) -> Cell + 'a;
-
-/// Makes a table of several variants against the base, with one column each. The last argument has
-/// the units in the heads (of the base's column and of the others), then the functions that make
-/// the table cells.
-fn variants_table(
-    base: &str,
-    names: &[&str],
-    steps: &[&StepFindings],
-    ([base_unit, others_unit], base_cell, variant_cell): ([String; 2], &BaseCell<'_>, &VariantCell<'_>),
-) -> Table {
-    // The table of p99 follows that of rates, which has said what the steps are.
-    let has_meanings = others_unit == "ratio" && steps.iter().any(|step| !step.meaning.is_empty());
+/// Makes the table of several variants' ratios to the base, each with its interval. A terminal has
+/// the intervals where there is room for all of them.
+fn ratios_table(scope: Scope<'_>, names: &[&str], steps: &[&StepFindings]) -> Table {
+    let base = &scope.run.base;
+    let has_meanings = steps.iter().any(|step| !step.meaning.is_empty());
+    let has_intervals = has_verdicts(scope);
     let mut columns = vec![Column::ranked("step", "", 0)];
     columns.extend(has_meanings.then(meanings));
-    columns.push(Column::ranked(base, &base_unit, 0));
-    columns.extend(names.iter().map(|name| Column::ranked(name, &others_unit, 0)));
+    columns.push(Column::ranked(base, &unit(steps), 0));
+    for name in names {
+        columns.push(Column::ranked(name, "ratio", 0));
+        columns.extend(has_intervals.then(|| Column::ranked("95 % CI", "", 6)));
+    }
     let row = |step: &&StepFindings| {
         let mut line: Vec<Cell> = vec![step.name.clone().into()];
         line.extend(has_meanings.then(|| step.meaning.clone().into()));
-        line.push(base_cell(step));
-        line.extend(names.iter().map(|name| step.variant(name).map_or(NONE.into(), variant_cell)));
+        line.push(rate_text(scope, step, base).into());
+        for found in names.iter().map(|name| step.variant(name)) {
+            line.push(found.map_or(NONE.into(), |found| ratio_cell(scope, found)));
+            line.extend(has_intervals.then(|| interval_cell(found)));
+        }
         line
     };
     table(columns, steps.iter().map(row))
+}
+
+/// Makes the table of the p99 response times of the base and of several variants.
+fn p99_table(base: &str, names: &[&str], steps: &[&StepFindings]) -> Table {
+    let columns = ["step"].into_iter().map(|name| Column::ranked(name, "", 0));
+    let columns =
+        columns.chain([&base].into_iter().chain(names).map(|name| Column::ranked(name, "p99 ms", 0)));
+    let row = |step: &&StepFindings| {
+        let head = [step.name.clone(), p99_ms(step.variant(base))].map(Cell::from);
+        let cells = names.iter().map(|name| step.variant(name).map_or(NONE.into(), p99_cell));
+        head.into_iter().chain(cells).collect()
+    };
+    table(columns.collect(), steps.iter().map(row))
+}
+
+/// Makes the table cell of a ratio's interval, which a page draws too.
+fn interval_cell(found: Option<&VariantStep>) -> Cell {
+    let interval = found.and_then(|found| found.to_base.interval());
+    Cell { drawn: interval, ..Cell::from(interval.map_or(NONE.to_owned(), interval_text)) }
 }
 
 /// Adds to a table cell the ratio's number, and on which side of it the true ratio lies.
@@ -431,9 +438,8 @@ fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
         None if has_verdicts(scope) && found.to_base.ratio.is_some() => format!(" {ONE_BLOCK}"),
         None => String::new(),
     };
-    let drawn = found.to_base.interval();
     let text = format!("{}{word}", ratio_or_placeholder(scope, found));
-    with_ratio(Some(found), Cell { drawn, ..Cell::toned(text, Tone::of(verdict)) })
+    with_ratio(Some(found), Cell::toned(text, Tone::of(verdict)))
 }
 
 fn p99_cell(found: &VariantStep) -> Cell {

@@ -2,8 +2,8 @@
 // whiskers and points.
 import { niceEnds } from "./lines.js";
 import {
-  common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, placer, ROOM_ABOVE, roomBelow, signed, tipLine, titleAbove, titleBelow,
-  valueAxis,
+  arrow, common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, placer, ROOM_ABOVE, roomBelow, segment, signed, tipLine, titleAbove,
+  titleBelow, valueAxis,
 } from "./look.js";
 
 /**
@@ -140,12 +140,11 @@ export function drawBar(params, api, point, at) {
     style: at.isHollow ? { fill: css("paper"), stroke: at.color, lineWidth: 1.6 } : filled,
   }];
   if (point.max > point.min) {
-    // An end beyond the edge has no cap.
-    const ends = [place(point.min), place(point.max)], caps = ends.filter((end) => !end.side).map(({ x }) => [x, y - 3, x, y + 3]);
-    const lines = [[ends[0].x, y, ends[1].x, y], ...caps];
+    const ends = [place(point.min), place(point.max)];
+    const cap = (end, style) => (end.side ? arrow(end, y, style) : [segment([end.x, y - 3, end.x, y + 3], style)]);
     // On a dark bar only the light edge of a whisker can be seen.
     for (const style of [{ stroke: css("paper"), lineWidth: 3 }, { stroke: css("ink"), lineWidth: 1 }]) {
-      children.push(...lines.map(([x1, y1, x2, y2]) => ({ type: "line", shape: { x1, y1, x2, y2 }, style })));
+      children.push(segment([ends[0].x, y, ends[1].x, y], style), ...ends.flatMap((end) => cap(end, style)));
     }
   }
   for (const time of point.times || []) {

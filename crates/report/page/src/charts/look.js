@@ -173,6 +173,14 @@ export function placer({ coordSys }, api, row) {
   };
 }
 
+/** A line of a custom series between two places. */
+export const segment = ([x1, y1, x2, y2], style) => ({ type: "line", shape: { x1, y1, x2, y2 }, style });
+
+/** The tip of an arrow at the edge of a chart, where a line goes on beyond it. There is none at other places. */
+export function arrow({ x, side }, y, style) {
+  return side ? [segment([x - side * 5, y - 4, x, y], style), segment([x - side * 5, y + 4, x, y], style)] : [];
+}
+
 /** An axis of names, which are broken into lines and never cut. */
 export function nameAxis(names, width, more) {
   return {

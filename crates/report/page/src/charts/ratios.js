@@ -3,7 +3,8 @@
 import { drawBar } from "./bars.js";
 import { niceEnds } from "./lines.js";
 import {
-  common, css, escaped, look, marker, nameAxis, nameRoom, placer, ROOM_ABOVE, ratioText, roomBelow, signed, tipLine, titleBelow, valueAxis, wrapped,
+  arrow, common, css, escaped, look, marker, nameAxis, nameRoom, placer, ROOM_ABOVE, ratioText, roomBelow, segment, signed, tipLine, titleBelow,
+  valueAxis, wrapped,
 } from "./look.js";
 import { commonRange, ratioMarks } from "./range.js";
 
@@ -12,13 +13,13 @@ const isDecided = (verdict) => !!verdict && verdict !== "undecided" && verdict !
 /** One dot with its interval, or an arrow at the edge. */
 function drawPoint(params, api, point, at) {
   const place = placer(params, api, point.row);
-  const [x, end] = [(value) => place(Math.log(value)).x, place(Math.log(point.value)).x];
+  const end = place(Math.log(point.value)).x;
   const y = api.coord([0, point.row])[1] + at.offset;
   const log = Math.log(point.value), { side: far } = place(log);
   const children = [];
   if (point.low > 0 && point.high > 0) {
-    const [from, to] = [x(point.low), x(point.high)];
-    children.push({ type: "line", shape: { x1: from, y1: y, x2: to, y2: y }, style: { stroke: at.color, lineWidth: 1.5 } });
+    const ends = [point.low, point.high].map((value) => place(Math.log(value))), style = { stroke: at.color, lineWidth: 1.5 };
+    children.push(segment([ends[0].x, y, ends[1].x, y], style), ...ends.flatMap((end) => arrow(end, y, style)));
   }
   const fill = isDecided(point.verdict) ? at.color : css("paper");
   const label = (text, beside, side) => children.push({
