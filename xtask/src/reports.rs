@@ -1,5 +1,5 @@
 //! `cargo xtask reports` runs the plans that follow published reports in their small size, and
-//! writes docs/reports: a page and the findings of each report, and a table that says which
+//! writes docs/reports: a page and the findings of each report, and a table that counts which
 //! findings were seen again.
 
 use std::path::{Path, PathBuf};
@@ -15,11 +15,12 @@ use crate::servers::{get_for_plan, measured, servers_of};
 use crate::workspace::{self, built_dbdyno, output, run};
 
 /// Run the plans that follow published reports, in their small size, and write docs/reports: pages,
-/// findings, and the table of which findings were seen again.
+/// findings, and the table that counts which findings were seen again.
 ///
 /// Builds dbdyno in release and gets the servers. A plan takes from ten minutes to more than an
 /// hour (`dbdyno plan @NAME --size small`) and begins when the load average of the last minute is
-/// below 0.3; nothing else should run on the machine meanwhile. Plans with a server that no one could get yet are passed over.
+/// below 0.3; nothing else should run on the machine meanwhile. Plans with a server that no one
+/// could get yet are passed over.
 #[derive(Debug, Parser)]
 pub(crate) struct ReportsArgs {
     /// Names of plans; all that have published figures when left out.
@@ -31,11 +32,14 @@ pub(crate) struct ReportsArgs {
     runs: Vec<PathBuf>,
 }
 
-/// Reasons why a report has no row in the table of findings. Each kind gets a sentence of its own.
-const NOT_TRIED: &str = "Not tried yet";
-const CANNOT_BE_TRIED: &str = "Cannot be tried here";
-/// All steps of the report's plan ran, but none is valid.
-const INVALID: &str = "Invalid here";
+/// What became of a published finding: its key in the findings, and its column in the table.
+const FINDINGS: [(&str, &str); 5] = [
+    ("seen", "seen"),
+    ("not_seen", "not seen"),
+    ("undecided", "undecided"),
+    ("invalid", "invalid"),
+    ("cannot_be_tried", "cannot be tried"),
+];
 
 /// What the words in the tables mean, as the analysis uses them.
 const RULES: &str = "\
@@ -71,7 +75,7 @@ pub(crate) fn make(args: &ReportsArgs) -> Result<()> {
     let page = folder().join("README.md");
     let text = std::fs::read_to_string(&page)?;
     let text = with_part(&text, "rules", &filled(RULES)).unwrap_or(text);
-    Ok(std::fs::write(&page, with_tables(&text, &published()?, &found()?))?)
+    Ok(std::fs::write(&page, with_table(&text, &published()?, &found()?))?)
 }
 
 fn folder() -> PathBuf {
@@ -181,89 +185,38 @@ fn found() -> Result<Vec<(String, Value)>> {
     files.map(|(name, text)| Ok((name, serde_json::from_str(&text)?))).collect()
 }
 
-/// Returns the page with the part of each published report written again.
-fn with_tables(page: &str, published: &[(String, Table)], found: &[(String, Value)]) -> String {
-    published.iter().fold(page.to_owned(), |page, (name, report)| {
-        with_part(&page, name, &table(report, found)).unwrap_or(page)
-    })
+/// Returns the page with the table of the reports written again.
+fn with_table(page: &str, published: &[(String, Table)], found: &[(String, Value)]) -> String {
+    with_part(page, "reports", &table(published, found)).unwrap_or_else(|| page.to_owned())
 }
 
-/// Returns a report's part of the page: what was run, and a row for each finding.
-fn table(report: &Table, found: &[(String, Value)]) -> String {
-    let of_report: Vec<&(String, Value)> =
-        found.iter().filter(|(_, run)| run["follows"].as_str() == report["title"].as_str()).collect();
-    let mut text: String = of_report.iter().map(|(plan, run)| facts(plan, run)).collect();
-    text.push_str(if text.is_empty() { "" } else { "\n" });
-    let findings = report.get("findings").and_then(toml::Value::as_array).into_iter().flatten();
-    let findings = findings.filter_map(|finding| finding["says"].as_str());
-    let found: Vec<(&str, (&str, String))> = findings.map(|says| (says, seen(says, &of_report))).collect();
-    let (untried, tried): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|(_, (here, _))| [NOT_TRIED, INVALID, CANNOT_BE_TRIED].contains(here));
-    if !tried.is_empty() {
-        text.push_str("| finding | here | steps that show it |\n|---|---|---|\n");
+/// Returns a table with a row for each plan that follows a published report. It counts the report's
+/// findings and figures; the plan's page lists them.
+fn table(published: &[(String, Table)], found: &[(String, Value)]) -> String {
+    let columns: Vec<&str> = FINDINGS.iter().map(|(_, name)| *name).collect();
+    let columns = format!("| report | {} | published figures |\n", columns.join(" | "));
+    let mut text = format!("{columns}|{}\n", "---|".repeat(FINDINGS.len() + 2));
+    for (plan, run) in found {
+        text.push_str(&format!("| [{plan}]({plan}.html) | {} |\n", counts(run).join(" | ")));
     }
-    for (says, (here, steps)) in tried {
-        text.push_str(&format!("| {says} | {here} | {steps} |\n"));
+    let is_followed = |title: Option<&str>| found.iter().any(|(_, run)| run["follows"].as_str() == title);
+    let titles = published.iter().map(|(_, report)| report["title"].as_str());
+    let untried: Vec<&str> = titles.filter(|title| !is_followed(*title)).flatten().collect();
+    if !untried.is_empty() {
+        text.push_str(&format!("\n{}\n", filled(&format!("Not tried yet: {}.", untried.join("; ")))));
     }
-    for why in [INVALID, CANNOT_BE_TRIED, NOT_TRIED] {
-        let of_why = untried.iter().filter(|(_, (here, _))| *here == why);
-        let says: Vec<&str> = of_why.map(|(says, _)| *says).collect();
-        if !says.is_empty() {
-            text.push_str(&format!("\n{why}: {}.\n", says.join("; ")));
-        }
-    }
-    filled(&text)
+    text
 }
 
-/// Returns a line about what was run.
-fn facts(plan: &str, run: &Value) -> String {
-    let list = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().map(|one| one.to_string().replace('"', "")).collect()
-    };
-    // The server's name in the catalogue is left out.
-    let shown = |server: String| server.split(" (").next().unwrap_or_default().to_owned();
-    let mut servers: Vec<String> = list(&run["servers"]).into_iter().map(shown).collect();
-    servers.sort();
-    servers.dedup();
-    let counts: Vec<String> = run["figures"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(_, count)| **count != 0)
-        .map(|(agreement, count)| format!("{}: {count}", agreement.replace('_', " ")))
-        .collect();
-    let figures = if counts.is_empty() { "none in its text".to_owned() } else { counts.join(", ") };
-    let cells = list(&run["cells"]).join(" of ");
-    format!(
-        "* [`{plan}`]({plan}.html), run {}, {} blocks, {cells} cells, on {}. Size {}. Published figures: {}.\n",
-        run["run"].as_str().unwrap_or_default(),
-        run["blocks"],
-        servers.join(", "),
-        run["size"].as_str().unwrap_or("as published"),
-        figures
-    )
-}
-
-/// Says whether a finding was seen in any of the runs, and in how many steps.
-fn seen(says: &str, runs: &[&(String, Value)]) -> (&'static str, String) {
-    let all: Vec<&Value> = runs
-        .iter()
-        .flat_map(|(_, run)| run["findings"].as_array().into_iter().flatten())
-        .filter(|finding| finding["says"] == says)
-        .collect();
-    let tried = all.iter().find(|finding| finding["seen"] != "cannot_be_tried");
-    let Some(finding) = tried.or(all.first()) else { return (NOT_TRIED, String::new()) };
-    let count = |key: &str| finding[key].as_u64().unwrap_or_default();
-    let [yes, no, open] = ["steps_seen", "steps_not_seen", "steps_undecided"].map(count);
-    let here = match finding["seen"].as_str().unwrap_or_default() {
-        "seen" => "**seen**",
-        "not_seen" => "**not seen**",
-        "undecided" => "undecided",
-        "invalid" => return (INVALID, String::new()),
-        _ => return (CANNOT_BE_TRIED, String::new()),
-    };
-    let opposite = if no > 0 { format!("; {no} against it") } else { String::new() };
-    (here, format!("{yes} of {}{opposite}", yes + no + open))
+/// Returns a run's findings, counted by what became of them, and its figures.
+fn counts(run: &Value) -> Vec<String> {
+    let findings = run["findings"].as_array().map_or(&[][..], Vec::as_slice);
+    let of = |key: &str| findings.iter().filter(|finding| finding["seen"] == key).count().to_string();
+    let figures = run["figures"].as_object().into_iter().flatten().filter(|(_, count)| **count != 0);
+    let figures: Vec<String> =
+        figures.map(|(agreement, count)| format!("{}: {count}", agreement.replace('_', " "))).collect();
+    let figures = if figures.is_empty() { "none in its text".to_owned() } else { figures.join(", ") };
+    FINDINGS.iter().map(|(key, _)| of(key)).chain([figures]).collect()
 }
 
 const END: &str = "<!-- end -->";
@@ -303,35 +256,28 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_a_row_for_each_finding_and_text_around_it_stays() {
-        let published = "title = 'T'\n[[findings]]\nsays = 'x is faster'\n[[findings]]\nsays = 'y too'\n[[findings]]\nsays = 'w'\n[[findings]]\nsays = 'z'";
-        let published = [("t".to_owned(), published.parse().unwrap())];
-        let page = "# A\n\n<!-- t -->\nold\n<!-- end -->\n\nWhy: b.\n";
+    fn the_table_has_a_row_for_each_plan_and_text_around_it_stays() {
+        let of = |name: &str, title: &str| (name.to_owned(), format!("title = '{title}'").parse().unwrap());
+        let published = [of("t", "T"), of("u", "U")];
+        let page = "# A\n\n<!-- reports -->\nold\n<!-- end -->\n\nWhy: b.\n";
         let found = [("p".to_owned(), findings(&report()).unwrap())];
-        let text = with_tables(page, &published, &found);
+        let text = with_table(page, &published, &found);
         insta::assert_snapshot!(text, @r"
         # A
 
-        <!-- t -->
+        <!-- reports -->
 
-        * [`p`](p.html), run r1, 3 blocks, 5 of 6 cells, on A 1, B 2. Size small: tiny. Published figures:
-          agrees: 1, contradicts: 1.
+        | report | seen | not seen | undecided | invalid | cannot be tried | published figures |
+        |---|---|---|---|---|---|---|
+        | [p](p.html) | 1 | 0 | 0 | 1 | 1 | agrees: 1, contradicts: 1 |
 
-        | finding | here | steps that show it |
-        |---|---|---|
-        | x is faster | **seen** | 4 of 6; 1 against it |
-
-        Invalid here: w.
-
-        Cannot be tried here: y too.
-
-        Not tried yet: z.
+        Not tried yet: U.
 
         <!-- end -->
 
         Why: b.
         ");
-        assert_eq!(with_tables(&text, &published, &found), text, "written twice it is the same");
+        assert_eq!(with_table(&text, &published, &found), text, "written twice it is the same");
     }
 
     #[test]
@@ -348,22 +294,17 @@ mod tests {
         assert_eq!(error, "the plan of run \"r9\" names no published figures");
     }
 
-    /// `DBDYNO_UPDATE=1` writes the tables again.
+    /// `DBDYNO_UPDATE=1` writes the table again.
     #[test]
-    fn the_page_has_the_tables_of_what_was_found() {
+    fn the_page_has_the_table_of_what_was_found() {
         let path = folder().join("README.md");
         let mut page = std::fs::read_to_string(&path).unwrap();
-        let wanted = with_tables(&page, &published().unwrap(), &found().unwrap());
+        let wanted = with_table(&page, &published().unwrap(), &found().unwrap());
         if std::env::var_os("DBDYNO_UPDATE").is_some() {
             std::fs::write(&path, &wanted).unwrap();
             page.clone_from(&wanted);
         }
-        assert!(
-            page == wanted,
-            "the tables are not those of the findings; write them again: DBDYNO_UPDATE=1"
-        );
-        for (name, _) in published().unwrap() {
-            assert!(page.contains(&format!("<!-- {name} -->")), "{name} has no place");
-        }
+        assert!(page == wanted, "the table is not that of the findings; write it again: DBDYNO_UPDATE=1");
+        assert!(page.contains("<!-- reports -->"), "the table has no place");
     }
 }

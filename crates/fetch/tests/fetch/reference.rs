@@ -1,9 +1,15 @@
 //! Tests that the page on servers shows the current catalogue.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use dbdyno_fetch::{Entry, Source, catalogue};
+
+#[path = "../../../../xtask/src/filled.rs"]
+mod filled;
+
+use filled::filled;
 
 const BEGIN: &str = "<!-- from servers.toml; DBDYNO_UPDATE=1 cargo test -p dbdyno-fetch --test fetch -->\n";
 const END: &str = "<!-- end -->\n";
@@ -23,24 +29,25 @@ fn the_page_on_servers_has_the_catalogue() {
     }
 }
 
+/// Returns a line of names per origin, and one of the entries that were never fetched.
 fn table() -> String {
     let (untested, tested): (Vec<Entry>, Vec<Entry>) =
         catalogue().into_iter().partition(|entry| entry.untested);
-    let mut text = String::new();
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in tested {
-        let download = entry.download_mb.map_or(String::new(), |mb| format!(", {mb} MB"));
-        text.push_str(&format!("* {}: {}{download}\n", entry.name, from(&entry)));
+        names.entry(origin(&entry.source)).or_default().push(entry.name);
     }
     let untested: Vec<String> = untested.into_iter().map(|entry| entry.name).collect();
-    text + &format!("* *Untested*: {}\n", untested.join(", "))
+    let lines = names.into_iter().chain([("*Untested*".to_owned(), untested)]);
+    filled(&lines.map(|(origin, names)| format!("* {origin}: {}\n", names.join(", "))).collect::<String>())
 }
 
-fn from(entry: &Entry) -> String {
-    match &entry.source {
-        Source::Maven { artifact, .. } => format!("Maven `{artifact}`"),
-        Source::Npm { package, .. } => format!("npm `{package}`"),
+fn origin(source: &Source) -> String {
+    match source {
+        Source::Maven { .. } => "Maven".to_owned(),
+        Source::Npm { .. } => "npm".to_owned(),
         Source::Debian { suite, .. } => format!("Debian {suite}"),
-        Source::Tarball { url, .. } => format!("<{}>", url.as_deref().unwrap_or_default()),
+        Source::Tarball { .. } => "vendors' tarballs".to_owned(),
         Source::Basedir { path } => path.display().to_string(),
     }
 }

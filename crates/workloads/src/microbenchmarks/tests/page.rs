@@ -95,10 +95,12 @@ fn shown_step(step: &MicroStep) -> String {
     if notes.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", notes.join(", ")) }
 }
 
-/// Returns the published name, where it is neither the step's name nor that name with `_range=100`.
+/// Returns the published name, where it is neither the step's name nor the one that the
+/// introduction gives as the rule.
 fn published(step: &MicroStep) -> String {
     let (name, published) = (step.name(), step.published_name());
-    let is_rule = published == name || published == format!("{name}_range=100");
+    let range = if name.starts_with("read-only-") { 1000 } else { 100 };
+    let is_rule = published == name || published == format!("{name}_range={range}");
     if is_rule { String::new() } else { format!("published as `{published}`") }
 }
 
