@@ -8,27 +8,39 @@ use std::time::Duration;
 use dbdyno_plan::{Basis, Estimate, Plan, estimate};
 use dbdyno_workloads::plans::read_with;
 
-/// Plans, each with the minutes that the run of its small size took.
-const RECORDED: [(&str, f64); 7] = [
-    ("binlog-sync-2x2", 10.0),
-    ("dbt3-2012", 35.0),
-    ("insert-benchmark-2024", 9.0),
-    ("microbenchmarks-2024", 38.0),
-    ("oltp-2012", 4.0),
-    ("sysbench-io-bound-2021", 8.0),
-    ("thread-pool-2012", 5.0),
+/// Plans, each with the number of cells and the minutes that the run of its small size took.
+const RECORDED: [(&str, f64, f64); 7] = [
+    ("binlog-sync-2x2", 24.0, 10.0),
+    ("dbt3-2012", 9.0, 35.0),
+    ("insert-benchmark-2024", 15.0, 9.0),
+    ("microbenchmarks-2024", 45.0, 38.0),
+    ("oltp-2012", 6.0, 4.0),
+    ("sysbench-io-bound-2021", 9.0, 8.0),
+    ("thread-pool-2012", 6.0, 5.0),
 ];
 
 /// Returns the options of the small size that had other values when the run was recorded.
-fn as_recorded(name: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let options = [
-        ("workload.microbenchmarks.read_time", "1s"),
-        ("workload.microbenchmarks.write_time", "1s"),
-        ("workload.microbenchmarks.warmup", "0s"),
-        ("workload.microbenchmarks.settle_wait", "1s"),
-        ("blocks", "3"),
-    ];
-    options.into_iter().filter(move |_| name == "sysbench-io-bound-2021")
+fn as_recorded(name: &str) -> &'static [(&'static str, &'static str)] {
+    match name {
+        "oltp-2012" => &[
+            ("workload.oltp.connections", "[1, 4, 16]"),
+            ("workload.oltp.time", "4s"),
+            ("workload.oltp.warmup", "1s"),
+        ],
+        "sysbench-io-bound-2021" => &[
+            ("workload.microbenchmarks.read_time", "1s"),
+            ("workload.microbenchmarks.write_time", "1s"),
+            ("workload.microbenchmarks.warmup", "0s"),
+            ("workload.microbenchmarks.settle_wait", "1s"),
+        ],
+        "thread-pool-2012" => &[
+            ("workload.oltp.tests", r#"["read-only", "read-write"]"#),
+            ("workload.oltp.connections", "[1, 4, 16, 64, 256]"),
+            ("workload.oltp.time", "3s"),
+            ("workload.oltp.warmup", "1s"),
+        ],
+        _ => &[],
+    }
 }
 
 fn forecast(name: &str, overrides: &[(&str, &str)]) -> Estimate {
@@ -46,9 +58,11 @@ fn plan(name: &str, overrides: &[(&str, &str)]) -> Plan {
 #[test]
 fn forecasts_are_near_the_recorded_runs() {
     let (mut all, mut took) = (0.0, 0.0);
-    for (name, minutes) in RECORDED {
-        let overrides: Vec<_> = [("size", "small")].into_iter().chain(as_recorded(name)).collect();
-        let estimated = forecast(name, &overrides).duration.as_secs_f64() / 60.0;
+    for (name, cells, minutes) in RECORDED {
+        let overrides: Vec<_> = [&("size", "small")].into_iter().chain(as_recorded(name)).copied().collect();
+        let forecast = forecast(name, &overrides);
+        let forecast_cells = f64::from(forecast.blocks) * forecast.cells.len() as f64;
+        let estimated = forecast.duration.as_secs_f64() / 60.0 * cells / forecast_cells;
         let ratio = estimated / minutes;
         assert!((1.0 / 1.5..=1.5).contains(&ratio), "{name}: {estimated:.1} of {minutes} min");
         all += estimated;
