@@ -45,21 +45,21 @@ pub struct Key<'a> {
     /// machines together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<&'a str>,
-    pub source: Source,
+    pub source: ValueSource,
 }
 
 impl Key<'_> {
     /// Says whether the row belongs to the run's own comparison, over all valid blocks and
     /// machines.
     pub fn is_whole(&self) -> bool {
-        self.block.is_none() && self.machine.is_none() && self.source == Source::Run
+        self.block.is_none() && self.machine.is_none() && self.source == ValueSource::Run
     }
 }
 
 /// Says where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ValueSource {
     Run,
     /// The run, compared with the base of one of the plan's sections, which is not the run's base.
     Section,
@@ -69,7 +69,7 @@ pub enum Source {
     AsPublished,
 }
 
-impl Source {
+impl ValueSource {
     /// Returns the name that tables for programs have for the source.
     pub fn name(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl<'a> Tables<'a> {
                 let key = of_block(key, run.block, &machines);
                 observations_of_run(&mut all.observations, key, step, run);
             }
-            let source = if base == run.base { Source::Run } else { Source::Section };
+            let source = if base == run.base { ValueSource::Run } else { ValueSource::Section };
             let of = (Key { source, ..key }, base);
             comparisons_over_blocks(&mut all.comparisons, of, (step, variant));
             of_blocks_and_machines(&mut all.comparisons, of, (step, variant), &machines);
@@ -169,7 +169,7 @@ fn key<'a>(workload: &'a WorkloadFindings, step: &'a StepFindings, variant: &'a 
         variant: &variant.variant,
         block: None,
         machine: None,
-        source: Source::Run,
+        source: ValueSource::Run,
     }
 }
 
@@ -328,7 +328,7 @@ fn published(findings: &Findings) -> impl Iterator<Item = ComparisonRow<'_>> {
             variant: &found.variant,
             block: None,
             machine: None,
-            source: Source::Published,
+            source: ValueSource::Published,
         };
         let row = |key| comparison_row(key, &found.base, published_metric(found), None);
         let (ratio, agreement) = (Some(found.published), Some(found.agreement));
@@ -336,7 +336,7 @@ fn published(findings: &Findings) -> impl Iterator<Item = ComparisonRow<'_>> {
         let measured = found.measured.map(|ratio| ComparisonRow {
             ratio: Some(ratio),
             interval: found.interval,
-            ..row(Key { source: Source::AsPublished, ..key })
+            ..row(Key { source: ValueSource::AsPublished, ..key })
         });
         std::iter::once(published).chain(measured)
     })
@@ -380,7 +380,7 @@ fn observations_over_blocks<'a>(
     step: &'a StepFindings,
     variant: &'a VariantStep,
 ) {
-    let mut rows = Rows { all, key, validity: None };
+    let mut rows = KeyRows { all, key, validity: None };
     rows.add("", "valid_blocks", "blocks", Some(variant.valid_runs().count() as f64));
     let ends = [("", variant.rate), ("_min", variant.rate_min), ("_max", variant.rate_max)];
     for (end, value) in ends {
@@ -407,7 +407,7 @@ fn observations_of_run<'a>(
     step: &'a StepFindings,
     run: &'a StepRun,
 ) {
-    let mut rows = Rows { all, key, validity: Some(&run.validity) };
+    let mut rows = KeyRows { all, key, validity: Some(&run.validity) };
     // A step that did not run to its end has no rate, but it has all other figures that were
     // counted. Each run has a row for the length of its window, so no run is missing from the
     // table.
@@ -477,13 +477,13 @@ fn named(family: &str, name: &'static str) -> Cow<'static, str> {
 }
 
 /// The rows with one key.
-struct Rows<'r, 'a> {
+struct KeyRows<'r, 'a> {
     all: &'r mut Vec<Observation<'a>>,
     key: Key<'a>,
     validity: Option<&'a Validity>,
 }
 
-impl<'a> Rows<'_, 'a> {
+impl<'a> KeyRows<'_, 'a> {
     /// Adds a row, and none where the value is not known.
     fn add(&mut self, family: &str, name: &'static str, unit: &'a str, value: Option<f64>) {
         self.push(named(family, name), unit, value, None);

@@ -32,8 +32,8 @@ pub use parse::{QUICKSTART, parse_with, read_with};
 pub use setup::name_parts;
 pub use variant_options::{each_file, options_problem};
 pub use workload::{
-    BuildPart, Kinds, Mistake, Needs, Rest, StepOutline, Table, TableError, TableValue, Values, WorkloadKind,
-    WorkloadOptions, Workloads, built_without, data_problem, json_schema, recorded,
+    BuildPart, Kinds, Mistake, Needs, Rest, StepOutline, TableError, TableValue, Values, WorkloadKind,
+    WorkloadOptions, WorkloadTable, Workloads, built_without, data_problem, json_schema, recorded,
 };
 
 /// A plan whose workloads can be run.

@@ -15,7 +15,7 @@ use crate::setup::{name_parts, take_workloads};
 use crate::variant_options::add_control;
 use crate::variant_options::each_file;
 use crate::workload::Named;
-use crate::{Kinds, Plan, Table, TableError, Workloads, check};
+use crate::{Kinds, Plan, TableError, WorkloadTable, Workloads, check};
 
 /// The plan that runs when none is given. It compares two variants of SQLite in about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
@@ -77,7 +77,7 @@ fn read_workloads(
             let known: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
             return Err(texts.error(Some(name.span()), unknown_key(workload, &known)));
         };
-        let options = kinds[place].read(Table::new(table));
+        let options = kinds[place].read(WorkloadTable::new(table));
         let explained = |TableError(error)| texts.error(error.span(), explain(error.message(), kinds));
         all.push((place, (name.into_inner(), options.map_err(explained)?)));
     }

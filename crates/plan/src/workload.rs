@@ -28,7 +28,7 @@ pub trait WorkloadKind: Sync {
     /// Name of its table: `[workload.NAME]`.
     fn name(&self) -> &'static str;
 
-    fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError>;
+    fn read(&self, table: WorkloadTable<'_>) -> Result<Box<dyn WorkloadOptions>, TableError>;
 
     /// Returns the table's JSON Schema.
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
@@ -359,7 +359,7 @@ pub fn data_problem(options: &dyn WorkloadOptions, is_chain: bool) -> Option<Mis
 
 /// `[workload.NAME]` as parsed, before it becomes a workload's options.
 #[derive(Debug)]
-pub struct Table<'a>(Spanned<DeValue<'a>>);
+pub struct WorkloadTable<'a>(Spanned<DeValue<'a>>);
 
 /// The reason why a table cannot become options. The error has the position in the file.
 #[derive(Debug)]
@@ -405,7 +405,7 @@ impl BuildPart {
     }
 }
 
-impl<'a> Table<'a> {
+impl<'a> WorkloadTable<'a> {
     pub(crate) fn new(value: Spanned<DeValue<'a>>) -> Self {
         Self(value)
     }

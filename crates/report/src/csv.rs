@@ -1,18 +1,18 @@
 //! Writes the observations as a table for spreadsheets and statistics, with one row per run of a
-//! step and one column per metric. It also has [`Value`], a value that may be missing, which
+//! step and one column per metric. It also has [`ColumnValue`], a value that may be missing, which
 //! Parquet files use too.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Source, Tables, columns};
+use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Tables, ValueSource, columns};
 use dbdyno_analyse::{Bound, Findings, Validity, Verdict};
 
 use crate::number::NOT_AVAILABLE;
 use crate::views::details::reason;
 
 /// A column's name and its value in one row.
-type CsvField = (String, Value);
+type CsvField = (String, ColumnValue);
 
 /// Writes the CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are not rounded, and a
 /// missing value is `NA`.
@@ -66,7 +66,7 @@ fn rows(findings: &Findings) -> Vec<Vec<CsvField>> {
     let row = |(key, block, run): (Key<'_>, u32, &[Observation<'_>])| {
         let validity = run[0].validity;
         let ratio = ratios.get(&(csv_key(&key), block));
-        let first_values: [Value; FIRST_COLUMNS.len()] = [
+        let first_values: [ColumnValue; FIRST_COLUMNS.len()] = [
             findings.run.run_id.as_str().into(),
             key.workload.into(),
             key.setup.into(),
@@ -111,8 +111,9 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<CsvK
     }
     for one in tables.comparisons.iter().filter(|one| one.key.is_whole()) {
         let cells = found.entry(csv_key(&one.key)).or_default();
-        let mut add =
-            |what: &str, value: Value| cells.push((format!("{}_{what}_over_blocks", one.metric), value));
+        let mut add = |what: &str, value: ColumnValue| {
+            cells.push((format!("{}_{what}_over_blocks", one.metric), value))
+        };
         add("to_base", one.ratio.into());
         if one.entry.is_none() {
             add("to_base_low", one.interval.map(|interval| interval.low).into());
@@ -127,8 +128,9 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<CsvK
 
 /// Returns the headline's ratio in each block.
 fn ratios_of_blocks<'t, 'a>(tables: &'t Tables<'a>) -> BTreeMap<(CsvKey<'a>, u32), &'t ComparisonRow<'a>> {
-    let is_headline =
-        |one: &&ComparisonRow<'_>| ["rate", "seconds"].contains(&one.metric) && one.key.source == Source::Run;
+    let is_headline = |one: &&ComparisonRow<'_>| {
+        ["rate", "seconds"].contains(&one.metric) && one.key.source == ValueSource::Run
+    };
     let rates = tables.comparisons.iter().filter(is_headline);
     rates.filter_map(|one| Some(((csv_key(&one.key), one.key.block?), one))).collect()
 }
@@ -146,7 +148,7 @@ fn quoted(field: &str) -> String {
 }
 
 #[derive(Clone)]
-pub(crate) enum Value {
+pub(crate) enum ColumnValue {
     Text(Option<String>),
     Whole(Option<i64>),
     Number(Option<f64>),
@@ -154,7 +156,7 @@ pub(crate) enum Value {
 }
 
 /// Numbers are not rounded. A ratio to a base of 0 is `inf`, and a missing value is `NA`.
-impl fmt::Display for Value {
+impl fmt::Display for ColumnValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(Some(text)) => out.write_str(text),
@@ -169,13 +171,13 @@ impl fmt::Display for Value {
 /// Implements conversions into a value, from a type and from an option of that type.
 macro_rules! from {
     ($($type:ty => $kind:ident($into:path),)*) => {$(
-        impl From<$type> for Value {
+        impl From<$type> for ColumnValue {
             fn from(value: $type) -> Self {
                 Self::from(Some(value))
             }
         }
 
-        impl From<Option<$type>> for Value {
+        impl From<Option<$type>> for ColumnValue {
             fn from(value: Option<$type>) -> Self {
                 Self::$kind(value.and_then($into))
             }

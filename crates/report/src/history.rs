@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::charts::{chart, figure};
 use crate::document::html::page;
 use crate::document::text::one_line;
-use crate::document::{self, Block, Cell, Chart, Table, Tone};
+use crate::document::{self, Block, Chart, Table, TableCell, Tone};
 use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio, seconds_text};
 use crate::views::of_history;
 use crate::warnings::{add_words, texts};
@@ -280,7 +280,7 @@ pub(crate) fn runs_view(history: &History) -> Vec<Table> {
     for run in &history.runs {
         let versions: Vec<String> =
             run.versions.iter().map(|(variant, text)| format!("{variant}: {text}")).collect();
-        table.push([run.run_id.clone(), run.started.clone(), versions.join("; ")].map(Cell::from));
+        table.push([run.run_id.clone(), run.started.clone(), versions.join("; ")].map(TableCell::from));
     }
     vec![table]
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::document::html::page;
-use crate::document::{self, Block, Cell, Table, Tone};
+use crate::document::{self, Block, Table, TableCell, Tone};
 use crate::words::table;
 
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ pub fn index_html(
 fn runs_table(runs: &[&RunEntry]) -> Table {
     let mut table = table("runs-of-a-folder");
     for run in runs {
-        let name = Cell { link: Some(run.page.clone()), ..Cell::from(run.run_id.as_str()) };
+        let name = TableCell { link: Some(run.page.clone()), ..TableCell::from(run.run_id.as_str()) };
         let tone = if run.is_going_on { Tone::Strong } else { Tone::Plain };
         let texts = [
             run.plan.clone(),
@@ -65,8 +65,8 @@ fn runs_table(runs: &[&RunEntry]) -> Table {
             run.workloads.join(", "),
             run.blocks.to_string(),
         ];
-        let texts = texts.into_iter().map(Cell::from);
-        table.push(std::iter::once(name).chain(texts).chain([Cell::toned(run.state.clone(), tone)]));
+        let texts = texts.into_iter().map(TableCell::from);
+        table.push(std::iter::once(name).chain(texts).chain([TableCell::toned(run.state.clone(), tone)]));
     }
     table
 }
@@ -74,8 +74,8 @@ fn runs_table(runs: &[&RunEntry]) -> Table {
 fn histories_table(histories: &[HistoryEntry]) -> Table {
     let mut table = Table::new("", "", ["plan"], ["runs"]);
     for history in histories {
-        let plan = Cell { link: Some(history.page.clone()), ..Cell::from(history.plan.as_str()) };
-        table.push([plan, Cell::from(history.runs.to_string())]);
+        let plan = TableCell { link: Some(history.page.clone()), ..TableCell::from(history.plan.as_str()) };
+        table.push([plan, TableCell::from(history.runs.to_string())]);
     }
     table
 }

@@ -7,7 +7,7 @@ use dbdyno_analyse::{Findings, Validity};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::document::{Cell, Column, Table};
+use crate::document::{Column, Table, TableCell};
 use crate::parity;
 use crate::views::{OF_RUN, OF_WORKLOAD, Scope, run_of_section, side_by_side};
 use crate::warnings::add_words;
@@ -126,7 +126,7 @@ fn shown(view: &str, tables: Vec<Table>) -> impl Iterator<Item = Value> {
 
 fn table(view: &str, table: &Table) -> Value {
     let column = |column: &Column| json!({ "name": column.name, "unit": column.unit });
-    let row = |row: &Vec<Cell>| row.iter().map(cell).collect::<Value>();
+    let row = |row: &Vec<TableCell>| row.iter().map(cell).collect::<Value>();
     json!({
         "view": view,
         "title": table.title,
@@ -139,7 +139,7 @@ fn table(view: &str, table: &Table) -> Value {
 /// Returns a table cell: its number where it has one, otherwise its text. A value that is only a
 /// bound is a text too. If the number has an interval, a verdict or a range over the blocks, the
 /// table cell is an object with these.
-fn cell(cell: &Cell) -> Value {
+fn cell(cell: &TableCell) -> Value {
     let value = cell.value.filter(|value| value.is_finite() && cell.bound.is_none());
     let Some(value) = value else { return json!(cell.text) };
     let mut parts = serde_json::Map::from_iter([("value".to_owned(), json!(value))]);

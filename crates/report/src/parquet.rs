@@ -22,7 +22,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 
 use crate::Error;
-use crate::csv::Value;
+use crate::csv::ColumnValue;
 
 pub struct RunRows(Vec<ParquetTable>);
 
@@ -65,7 +65,7 @@ const GROUP_ROWS: usize = 1 << 17;
 pub(crate) struct ParquetTable {
     pub(crate) name: &'static str,
     /// Names and values of the columns. The values in a column have one type.
-    pub(crate) columns: Vec<(&'static str, Vec<Value>)>,
+    pub(crate) columns: Vec<(&'static str, Vec<ColumnValue>)>,
 }
 
 struct ParquetFile {
@@ -108,20 +108,20 @@ impl ParquetFile {
         for (_, values) in &mut self.waiting.columns {
             let Some(mut writer) = group.next_column()? else { break };
             match &values[0] {
-                Value::Text(_) => put::<ByteArrayType>(&mut writer, values, |value| match value {
-                    Value::Text(text) => text.as_deref().map(ByteArray::from),
+                ColumnValue::Text(_) => put::<ByteArrayType>(&mut writer, values, |value| match value {
+                    ColumnValue::Text(text) => text.as_deref().map(ByteArray::from),
                     _ => None,
                 })?,
-                Value::Whole(_) => put::<Int64Type>(&mut writer, values, |value| match value {
-                    Value::Whole(number) => *number,
+                ColumnValue::Whole(_) => put::<Int64Type>(&mut writer, values, |value| match value {
+                    ColumnValue::Whole(number) => *number,
                     _ => None,
                 })?,
-                Value::Number(_) => put::<DoubleType>(&mut writer, values, |value| match value {
-                    Value::Number(number) => *number,
+                ColumnValue::Number(_) => put::<DoubleType>(&mut writer, values, |value| match value {
+                    ColumnValue::Number(number) => *number,
                     _ => None,
                 })?,
-                Value::Flag(_) => put::<BoolType>(&mut writer, values, |value| match value {
-                    Value::Flag(flag) => *flag,
+                ColumnValue::Flag(_) => put::<BoolType>(&mut writer, values, |value| match value {
+                    ColumnValue::Flag(flag) => *flag,
                     _ => None,
                 })?,
             }
@@ -134,12 +134,12 @@ impl ParquetFile {
 }
 
 fn schema(table: &ParquetTable) -> Result<TypePtr> {
-    let field = |(name, values): &(&str, Vec<Value>)| {
+    let field = |(name, values): &(&str, Vec<ColumnValue>)| {
         let (physical, logical) = match values[0] {
-            Value::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Value::Whole(_) => (Physical::INT64, None),
-            Value::Number(_) => (Physical::DOUBLE, None),
-            Value::Flag(_) => (Physical::BOOLEAN, None),
+            ColumnValue::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ColumnValue::Whole(_) => (Physical::INT64, None),
+            ColumnValue::Number(_) => (Physical::DOUBLE, None),
+            ColumnValue::Flag(_) => (Physical::BOOLEAN, None),
         };
         let field = Type::primitive_type_builder(name, physical).with_logical_type(logical);
         Ok(Arc::new(field.with_repetition(Repetition::OPTIONAL).build()?))
@@ -151,8 +151,8 @@ fn schema(table: &ParquetTable) -> Result<TypePtr> {
 /// Writes a column: the values that are there, and whether each row has one.
 fn put<D: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
-    values: &[Value],
-    of: impl Fn(&Value) -> Option<D::T>,
+    values: &[ColumnValue],
+    of: impl Fn(&ColumnValue) -> Option<D::T>,
 ) -> Result<()> {
     let values: Vec<Option<D::T>> = values.iter().map(of).collect();
     let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
@@ -183,8 +183,8 @@ impl ParquetTable {
     fn push(
         &mut self,
         run: &RunSummary,
-        key: [(&'static str, Value); 4],
-        cells: impl IntoIterator<Item = (&'static str, Value)>,
+        key: [(&'static str, ColumnValue); 4],
+        cells: impl IntoIterator<Item = (&'static str, ColumnValue)>,
     ) {
         let of_run = [("run", &run.run_id), ("plan", &run.name), ("started", &run.started)]
             .map(|(name, text)| (name, text.as_str().into()));
@@ -199,12 +199,17 @@ impl ParquetTable {
 
 /// Returns the columns that say which workload, set-up, step and variant a row is about. `workload`
 /// is a workload's name with its set-up, which gets its own column.
-fn workload_columns(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 4] {
+fn workload_columns(workload: &str, step: &str, variant: &str) -> [(&'static str, ColumnValue); 4] {
     let (workload, setup) = workload_and_setup(workload);
     of_key(workload, setup, step, variant)
 }
 
-fn of_key(workload: &str, setup: Option<&str>, step: &str, variant: &str) -> [(&'static str, Value); 4] {
+fn of_key(
+    workload: &str,
+    setup: Option<&str>,
+    step: &str,
+    variant: &str,
+) -> [(&'static str, ColumnValue); 4] {
     [
         ("workload", Some(workload).filter(|name| !name.is_empty()).into()),
         ("setup", setup.into()),
@@ -219,15 +224,15 @@ fn all_runs(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &
     })
 }
 
-fn valid(run: &StepRun) -> (&'static str, Value) {
+fn valid(run: &StepRun) -> (&'static str, ColumnValue) {
     ("valid", (run.validity == Validity::Valid).into())
 }
 
-fn block(run: &StepRun) -> (&'static str, Value) {
+fn block(run: &StepRun) -> (&'static str, ColumnValue) {
     ("block", run.block.into())
 }
 
-fn key_columns(key: &Key<'_>) -> [(&'static str, Value); 4] {
+fn key_columns(key: &Key<'_>) -> [(&'static str, ColumnValue); 4] {
     [
         ("connections", key.connections.into()),
         ("block", key.block.into()),

@@ -15,7 +15,7 @@ use crate::facts::{
 };
 use crate::views::details::{problems, rate};
 use crate::views::summary::{self, one_block, reasons};
-use crate::views::{self, Part, Scope, Topic, machines};
+use crate::views::{self, Scope, Topic, ViewPart, machines};
 use crate::warnings::{grouped_texts, texts};
 use crate::{Error, parity, plan_words};
 
@@ -470,13 +470,13 @@ fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     let mut blocks: Vec<Block> =
         (!reasons.is_empty()).then_some(Block::List(Tone::Plain, reasons)).into_iter().collect();
     blocks.extend(views::rates(scope));
-    blocks.extend(views::part(scope, Part::Latency));
+    blocks.extend(views::part(scope, ViewPart::Latency));
     blocks
 }
 
 /// Makes the tables of hardware efficiency, one per metric, or `None` where nothing was measured.
 fn efficiency(findings: &Findings, workload: &WorkloadFindings, number: usize) -> Option<Block> {
-    let tables = views::part(Scope::of(findings, workload), Part::Efficiency);
+    let tables = views::part(Scope::of(findings, workload), ViewPart::Efficiency);
     let blocks = linked(tables, workload, number);
     (!blocks.is_empty()).then(|| Block::Fold("Hardware efficiency of all steps".to_owned(), blocks))
 }

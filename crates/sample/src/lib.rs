@@ -24,7 +24,7 @@ mod sources;
 pub use control_groups::{ControlGroup, GroupVersion, control_groups};
 pub use device::{Device, device_of};
 pub use host_info::host_info;
-pub use sampler::{Config, Mark, Report, Sampler};
+pub use sampler::{Config, Mark, Sampler, SamplerReport};
 pub use sources::ALL;
 
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 /// An error whose message names what failed and where. Only [`Error::Counters`], [`Error::Thread`]
 /// and [`Error::Interval`] end a sampler. The others end one source and reach the caller as texts
-/// in [`crate::Report::warnings`].
+/// in [`crate::SamplerReport::warnings`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A counter file could not be opened or written.

@@ -33,8 +33,8 @@ pub(crate) struct Spec {
     pub(crate) counts_samples: bool,
 }
 
-pub(crate) enum Command {
-    /// Takes the files of the sources that [`Event::Opened`] named, in that order.
+pub(crate) enum ReaderCommand {
+    /// Takes the files of the sources that [`ReaderEvent::Opened`] named, in that order.
     Write(Vec<CounterWriter>),
     /// The clock starts, or has started, at this moment.
     Begin(Instant),
@@ -46,7 +46,7 @@ pub(crate) enum Command {
 }
 
 /// A reader's report to the sampler.
-pub(crate) enum Event {
+pub(crate) enum ReaderEvent {
     /// The reader has tried its sources. The event has the headers of those that can be read.
     Opened { headers: Vec<CounterHeader>, warnings: Vec<String> },
     /// The reader's files are complete.
@@ -64,8 +64,13 @@ struct ReaderThread {
     barrier: Option<Instant>,
 }
 
-/// Runs the thread. It ends at [`Command::Stop`], or when no one can send it commands any more.
-pub(crate) fn run(spec: Spec, tally: Arc<ReadTally>, commands: &Receiver<Command>, events: &Sender<Event>) {
+/// Runs the thread. It ends at [`ReaderCommand::Stop`], or when no one can send it commands any more.
+pub(crate) fn run(
+    spec: Spec,
+    tally: Arc<ReadTally>,
+    commands: &Receiver<ReaderCommand>,
+    events: &Sender<ReaderEvent>,
+) {
     let mut warnings = Vec::new();
     if let Some(cpus) = &spec.cpus
         && let Err(errno) = pin(cpus)
@@ -86,7 +91,7 @@ pub(crate) fn run(spec: Spec, tally: Arc<ReadTally>, commands: &Receiver<Command
     let headers = outlets.iter().map(Outlet::header).collect();
     let Spec { number, interval, warmup, counts_samples, .. } = spec;
     let mut reader = ReaderThread { number, outlets, interval, warmup, tally, counts_samples, barrier: None };
-    if events.send(Event::Opened { headers, warnings }).is_err() {
+    if events.send(ReaderEvent::Opened { headers, warnings }).is_err() {
         return;
     }
     reader.follow(commands);
@@ -105,7 +110,7 @@ fn pin(cpus: &[u32]) -> Result<(), nix::errno::Errno> {
 
 impl ReaderThread {
     /// Executes commands until it is asked to stop.
-    fn follow(&mut self, commands: &Receiver<Command>) {
+    fn follow(&mut self, commands: &Receiver<ReaderCommand>) {
         let mut next_tick: Option<Instant> = None;
         let mut window_begin: Option<Instant> = None;
         loop {
@@ -115,20 +120,20 @@ impl ReaderThread {
                 None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match command {
-                Ok(Command::Write(writers)) => {
+                Ok(ReaderCommand::Write(writers)) => {
                     for (outlet, writer) in self.outlets.iter_mut().zip(writers) {
                         outlet.writer = Some(writer);
                     }
                 }
-                Ok(Command::Begin(barrier)) => {
+                Ok(ReaderCommand::Begin(barrier)) => {
                     self.barrier = Some(barrier);
                     self.sample(Moment::Boundary, None);
                     next_tick = Some(tick_after(Instant::now(), barrier, self.interval));
                     // Without a warm-up the window begins with the sample just taken.
                     window_begin = (!self.warmup.is_zero()).then(|| barrier + self.warmup);
                 }
-                Ok(Command::Mark(_held)) => self.sample(Moment::Boundary, None),
-                Ok(Command::Stop) => return self.sample(Moment::Last, None),
+                Ok(ReaderCommand::Mark(_held)) => self.sample(Moment::Boundary, None),
+                Ok(ReaderCommand::Stop) => return self.sample(Moment::Last, None),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     let begins = window_begin.take_if(|begin| next_tick >= Some(*begin)).is_some();
@@ -154,7 +159,7 @@ impl ReaderThread {
     }
 
     /// Makes all files durable.
-    fn finish(&mut self) -> Event {
+    fn finish(&mut self) -> ReaderEvent {
         let mut warnings = Vec::new();
         let mut first_error = None;
         for outlet in self.outlets.drain(..) {
@@ -163,7 +168,7 @@ impl ReaderThread {
             first_error = first_error.or(error);
         }
         self.tally.set_cpu(self.number, thread_cpu());
-        Event::Ended { warnings, error: first_error }
+        ReaderEvent::Ended { warnings, error: first_error }
     }
 }
 

@@ -15,7 +15,7 @@ use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
 use crate::Error;
-use crate::reader::{self, Command, Event, Open, ReadTally, Spec};
+use crate::reader::{self, Open, ReadTally, ReaderCommand, ReaderEvent, Spec};
 use crate::sources::{
     Client, Costly, Disk, HostSource, Interrupts, LoadSource, Members, MemoryGroup, Processes, Sampling,
     Scheduling, ServerSource, ServerTree, Size, Source, Status, Throttling, processes, size,
@@ -26,7 +26,7 @@ use crate::sources::{
 const READER_LIMIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct SamplerReport {
     /// Sources that could not be read and samples that are missing, each with its reason.
     pub warnings: Vec<String>,
     /// Rounds of samples taken, counted on the thread whose sources answer at once.
@@ -59,8 +59,8 @@ impl Mark {
 #[derive(Debug)]
 struct ReaderHandle {
     name: &'static str,
-    commands: Sender<Command>,
-    events: Receiver<Event>,
+    commands: Sender<ReaderCommand>,
+    events: Receiver<ReaderEvent>,
     thread: JoinHandle<()>,
 }
 
@@ -108,7 +108,7 @@ impl Sampler {
     /// now, then one at each whole interval after the barrier, and one at the barrier itself if that is
     /// still to come. It does not wait for the sample.
     pub fn begin(&self, barrier: Instant) {
-        self.tell_all(|| Command::Begin(barrier));
+        self.tell_all(|| ReaderCommand::Begin(barrier));
     }
 
     /// Takes a sample now, because the common window ends. It does nothing before
@@ -117,38 +117,38 @@ impl Sampler {
     /// for each of them counts less of those that have ended.
     pub fn mark(&self) -> Mark {
         let alive = Arc::new(());
-        self.tell_all(|| Command::Mark(Arc::clone(&alive)));
+        self.tell_all(|| ReaderCommand::Mark(Arc::clone(&alive)));
         Mark(Arc::downgrade(&alive))
     }
 
     /// Takes a last sample, makes the files durable and ends the threads. A server that hangs delays
     /// this by at most 15 s. Its last sample is then missing, and the report says so. After an error
     /// the other files are complete.
-    pub fn stop(self) -> Result<Report, Error> {
+    pub fn stop(self) -> Result<SamplerReport, Error> {
         self.stop_within(READER_LIMIT)
     }
 
     /// Does what [`Sampler::stop`] does, but waits for at most `limit`. A warning names the readers
     /// that have not taken their last sample by then.
-    pub fn stop_within(mut self, limit: Duration) -> Result<Report, Error> {
-        self.tell_all(|| Command::Stop);
+    pub fn stop_within(mut self, limit: Duration) -> Result<SamplerReport, Error> {
+        self.tell_all(|| ReaderCommand::Stop);
         let deadline = Instant::now() + limit;
         let mut first_error = None;
         for reader in std::mem::take(&mut self.readers) {
             match reader.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Event::Ended { warnings, error }) => {
+                Ok(ReaderEvent::Ended { warnings, error }) => {
                     self.warnings.extend(warnings);
                     first_error = first_error.or(error);
                     // The reader has sent its last event, so this does not wait. A panic would have
                     // come before that event.
                     let _ = reader.thread.join();
                 }
-                Ok(Event::Opened { .. }) | Err(_) => self.warnings.push(silence(reader.name, limit)),
+                Ok(ReaderEvent::Opened { .. }) | Err(_) => self.warnings.push(silence(reader.name, limit)),
             }
         }
         match first_error {
             Some(error) => Err(error.into()),
-            None => Ok(Report {
+            None => Ok(SamplerReport {
                 warnings: self.warnings,
                 samples: self.tally.rounds()[0].unsigned_abs(),
                 cpu: Duration::from_micros(self.tally.cpu_us().unsigned_abs()),
@@ -162,19 +162,19 @@ impl Sampler {
         reader: ReaderHandle,
         counters: &impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
     ) -> Result<(), Error> {
-        let Ok(Event::Opened { headers, warnings }) = reader.events.recv_timeout(READER_LIMIT) else {
+        let Ok(ReaderEvent::Opened { headers, warnings }) = reader.events.recv_timeout(READER_LIMIT) else {
             self.warnings.push(silence(reader.name, READER_LIMIT));
             return Ok(());
         };
         self.warnings.extend(warnings);
         let writers = headers.into_iter().map(counters).collect::<Result<Vec<_>, _>>()?;
         // A reader that has ended is noticed when it is stopped.
-        let _ = reader.commands.send(Command::Write(writers));
+        let _ = reader.commands.send(ReaderCommand::Write(writers));
         self.readers.push(reader);
         Ok(())
     }
 
-    fn tell_all(&self, command: impl Fn() -> Command) {
+    fn tell_all(&self, command: impl Fn() -> ReaderCommand) {
         for reader in &self.readers {
             // A reader that has ended is noticed when it is stopped.
             let _ = reader.commands.send(command());

@@ -1,7 +1,7 @@
 //! Workloads that this build leaves out. They are listed, and a plan that names one is refused with the
 //! command that builds dbdyno with them.
 
-use dbdyno_plan::{BuildPart, Table, TableError, WorkloadKind, WorkloadOptions};
+use dbdyno_plan::{BuildPart, TableError, WorkloadKind, WorkloadOptions, WorkloadTable};
 use dbdyno_record::WorkloadInfo;
 use schemars::{Schema, SchemaGenerator};
 
@@ -20,7 +20,7 @@ impl WorkloadKind for LeftOut {
         self.name
     }
 
-    fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
+    fn read(&self, table: WorkloadTable<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
         Err(table.refused(dbdyno_plan::built_without(self.part)))
     }
 

@@ -13,7 +13,7 @@ use dbdyno_db::{AnySession, DatabaseServer, DeviceGauge, drop_binlog, tables};
 use dbdyno_loadgen::{
     ConnectionTask, HostMessage, HostShare, Observer, Step, StepCommand, StepEnd, TaskSpec,
 };
-use dbdyno_plan::{StepOutline, Table, TableError, Values, WorkloadKind, WorkloadOptions};
+use dbdyno_plan::{StepOutline, TableError, Values, WorkloadKind, WorkloadOptions, WorkloadTable};
 use dbdyno_record::{Check, Deviation, Execution, StepSpec, StepWriter, WorkloadInfo};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 
 use crate::deviations::of_surroundings;
 use crate::settle::cleanup;
-use crate::step::{Cell, StepOptions};
+use crate::step::{StepOptions, WorkloadCell};
 use crate::summaries::{self, WorkloadSummary};
 use crate::{Error, Original, Result, Surroundings, checks};
 
@@ -185,7 +185,7 @@ pub trait Workload: Steps + Sized + 'static {
     type ConnectionTask: ConnectionTask + 'static;
 
     /// Adds to its table those defaults that depend on other keys, before options are made from it.
-    fn add_defaults(_table: &mut Table<'_>) {}
+    fn add_defaults(_table: &mut WorkloadTable<'_>) {}
 
     /// Returns its steps with default options, in one list for each order.
     fn summaries() -> Vec<WorkloadSummary> {
@@ -202,7 +202,7 @@ pub trait Workload: Steps + Sized + 'static {
     fn new(options: &Self::Options, context: Context) -> Self;
 
     /// Returns what the workload was made from.
-    fn cell(&self) -> Cell<'_, Self::Options>;
+    fn cell(&self) -> WorkloadCell<'_, Self::Options>;
 
     /// Returns the names of its tables, or `None` where only the database knows them. The rows of
     /// such tables are then counted after each step.
@@ -268,7 +268,7 @@ impl<W: Workload> WorkloadKind for Entry<W> {
         W::NAME
     }
 
-    fn read(&self, mut table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
+    fn read(&self, mut table: WorkloadTable<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
         W::add_defaults(&mut table);
         let options: W::Options = table.read()?;
         Ok(Box::new(options))

@@ -242,7 +242,7 @@ pub(crate) enum Bound {
     Shown,
 }
 
-struct Row {
+struct BenchRow {
     case: String,
     figure: String,
     bound: Bound,
@@ -253,7 +253,7 @@ struct Row {
 
 /// Rows in the order in which they were first measured.
 #[derive(Default)]
-pub(crate) struct Table(Vec<Row>);
+pub(crate) struct Table(Vec<BenchRow>);
 
 impl Table {
     /// Adds a measurement of a figure, with what it is compared with in the same round.
@@ -262,7 +262,7 @@ impl Table {
             Some(row) => row.pairs.push(pair),
             None => {
                 let (case, figure) = (case.to_owned(), figure.to_owned());
-                self.0.push(Row { case, figure, bound, pairs: vec![pair] });
+                self.0.push(BenchRow { case, figure, bound, pairs: vec![pair] });
             }
         }
     }
@@ -277,7 +277,7 @@ impl Table {
     }
 
     fn is_met(&self) -> bool {
-        self.0.iter().all(Row::is_met)
+        self.0.iter().all(BenchRow::is_met)
     }
 
     /// Returns header and rows. `other` heads the column that dbdyno is compared with.
@@ -313,7 +313,7 @@ impl Table {
     }
 }
 
-impl Row {
+impl BenchRow {
     fn ratios(&self) -> Vec<f64> {
         self.pairs.iter().map(|[own, other]| own / other).collect()
     }

@@ -33,9 +33,9 @@ const RATE: u32 = 10_000;
 const LIMIT: Bound = Bound::AtMost(1.0);
 
 /// One part of the bench. The number is the round's.
-type Part = fn(&Setting, u32, &mut Table) -> Result<()>;
+type BenchPart = fn(&Setting, u32, &mut Table) -> Result<()>;
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, BenchPart); 7] = [
     ("delay", delays),
     ("long operations", long_operations),
     ("freeze", freeze),

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dbdyno_record::{ClientCalibration, HostCalibration};
-use dbdyno_report::document::{Block, Cell, Column, Table, Tone};
+use dbdyno_report::document::{Block, Column, Table, TableCell, Tone};
 use serde::Serialize;
 
 use crate::args::DoctorArgs;
@@ -233,8 +233,8 @@ pub(crate) fn findings_table(findings: &[Finding]) -> Table {
             Verdict::Bad => ("bad", Tone::Worse),
         };
         let advice = if finding.advice.is_empty() { String::new() } else { format!("; {}", finding.advice) };
-        let found = Cell::from(format!("{}{advice}", finding.found));
-        table.push([Cell::from(finding.name), Cell::toned(word, tone), found]);
+        let found = TableCell::from(format!("{}{advice}", finding.found));
+        table.push([TableCell::from(finding.name), TableCell::toned(word, tone), found]);
     }
     table
 }

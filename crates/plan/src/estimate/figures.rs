@@ -13,13 +13,13 @@ use crate::{Size, StepEstimate, seconds};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Figures {
-    time: BTreeMap<String, Row>,
+    time: BTreeMap<String, UnitTimes>,
     size: BTreeMap<String, Size>,
 }
 
 /// Microseconds that one unit takes.
 #[derive(Debug, Deserialize)]
-struct Row {
+struct UnitTimes {
     #[serde(default)]
     waits: bool,
     beyond_memory: Option<f64>,
@@ -90,7 +90,7 @@ impl ServerFigures {
         seconds(units * us / f64::from(connections.clamp(1, most)) / 1e6)
     }
 
-    fn within_memory(&self, row: &Row) -> f64 {
+    fn within_memory(&self, row: &UnitTimes) -> f64 {
         let of = |key: &str| row.by.get(key).copied();
         if self.kind == NULL {
             return of(NULL).unwrap_or(0.0);

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Error, Forecast, Mistake, Needs, Plan, Size, StepEstimate, StepOutline, Table, TableError, WorkloadKind,
-    WorkloadOptions,
+    Error, Forecast, Mistake, Needs, Plan, Size, StepEstimate, StepOutline, TableError, WorkloadKind,
+    WorkloadOptions, WorkloadTable,
 };
 
-struct Kind;
+struct FakeKind;
 
 /// `[workload.fake]`
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -23,12 +23,12 @@ pub(crate) struct Fake {
     pub(crate) deep: Map<String, Value>,
 }
 
-impl WorkloadKind for Kind {
+impl WorkloadKind for FakeKind {
     fn name(&self) -> &'static str {
         "fake"
     }
 
-    fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
+    fn read(&self, table: WorkloadTable<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
         Ok(Box::new(table.read::<Fake>()?))
     }
 
@@ -67,5 +67,5 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
 }
 
 pub(crate) fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> Result<Plan, Error> {
-    crate::parse_with(text, origin, overrides, &[&Kind])
+    crate::parse_with(text, origin, overrides, &[&FakeKind])
 }

@@ -11,7 +11,7 @@ use dbdyno_analyse::{Bound, Findings, StepFindings, StepRun, VariantStep, Varian
 use dbdyno_model::Colours;
 use serde_json::{Value, json};
 
-use crate::document::{Block, Cell, Chart, Table, Tone};
+use crate::document::{Block, Chart, Table, TableCell, Tone};
 use crate::views::cells::sign_of;
 use crate::views::sweeps::sweeps;
 use crate::views::{Scope, Topic};
@@ -164,7 +164,7 @@ pub(crate) fn chart(title: impl Into<String>, data: Value) -> Chart {
 }
 
 /// Finds a variant's rate in a table of rates.
-fn rate_of<'t>(rates: &'t Table, variant: &str) -> Option<&'t Cell> {
+fn rate_of<'t>(rates: &'t Table, variant: &str) -> Option<&'t TableCell> {
     rates.rows_of(variant).find_map(|row| rates.cell(row, "rate"))
 }
 

@@ -10,7 +10,7 @@ use dbdyno_analyse::{StepFindings, Verdict};
 use serde_json::{Map, Value, json};
 
 use super::{Charts, bound_sign, chart, figure, rate_of, rounded};
-use crate::document::{Cell, Chart, Table};
+use crate::document::{Chart, Table, TableCell};
 use crate::views::details::statistics::{composite, one_by_one};
 use crate::views::groups::in_sets;
 use crate::views::sweeps::{self, PointOf, Sweep};
@@ -83,7 +83,7 @@ fn has_sign(point: &Value) -> bool {
 
 /// Returns the data of a point: row, variant, ratio, ends of the interval and verdict. A ratio that
 /// is only a bound has `>`, `<` or `≷` as a last item.
-fn ratio_point(row: usize, variant: usize, cell: &Cell) -> Option<Value> {
+fn ratio_point(row: usize, variant: usize, cell: &TableCell) -> Option<Value> {
     let mut point = vec![
         json!(row),
         json!(variant),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use dbdyno_analyse::statistics::Interval;
 
-use super::{Block, Cell, Chart, Heading, Table, Tone, markdown};
+use super::{Block, Chart, Heading, Table, TableCell, Tone, markdown};
 
 /// Texts in table cells that are longer than this are broken into lines.
 const LONG: usize = 40;
@@ -249,7 +249,7 @@ impl Page {
 
     /// Table cells and rows have no end tags, as HTML allows. A large run has 200,000 of them, and
     /// each end tag is 5 bytes.
-    fn row(&mut self, table: &Table, row: &[Cell], reach: f64) {
+    fn row(&mut self, table: &Table, row: &[TableCell], reach: f64) {
         self.out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
             let text = match &cell.link {
@@ -420,8 +420,9 @@ mod tests {
     fn a_coloured_cell_has_its_sign_and_its_reason_and_a_column_is_explained_once() {
         let mut table =
             Table::new("Rates", "", vec![Column::new("step", "", "")], [Column::new("a", "1/s", "why")]);
-        let value = Cell { sign: "+", note: "above <b>".to_owned(), ..Cell::toned("9.87", Tone::Above) };
-        table.push([Cell { link: Some("w0s0".to_owned()), ..Cell::from("l.i0") }, value]);
+        let value =
+            TableCell { sign: "+", note: "above <b>".to_owned(), ..TableCell::toned("9.87", Tone::Above) };
+        table.push([TableCell { link: Some("w0s0".to_owned()), ..TableCell::from("l.i0") }, value]);
         let text = html(&[Block::Table(table.clone()), Block::Table(table)]);
         let expected = "<tr><th scope=\"row\"><a href=\"#w0s0\">l.i0</a></th>\
                         <td class=\"blue\" title=\"above &lt;b&gt;\">9.87 <i>+</i>\n";

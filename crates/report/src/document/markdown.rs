@@ -6,7 +6,7 @@ use pulldown_cmark::html::push_html;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::text::one_line;
-use super::{Block, Cell, Heading, Table, Tone};
+use super::{Block, Heading, Table, TableCell, Tone};
 
 /// Renders the document, which ends in a newline.
 pub fn markdown(blocks: &[Block]) -> String {
@@ -81,7 +81,7 @@ fn table(table: &Table, parts: &mut Vec<String>) {
 }
 
 /// Writes a table cell: the value, followed by interval, verdict and sign.
-fn cell_text(cell: &Cell) -> String {
+fn cell_text(cell: &TableCell) -> String {
     let mut parts = vec![cell.text.clone(), cell.judgement(), cell.sign.to_owned()];
     parts.retain(|part| !part.is_empty());
     escaped(&parts.join(" "))

@@ -155,7 +155,7 @@ pub struct Table {
     pub labels: usize,
     pub columns: Vec<Column>,
     #[serde(skip)]
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableCell>>,
     /// Meanings of the signs in table cells.
     #[serde(skip)]
     pub legend: Vec<(Tone, &'static str)>,
@@ -191,7 +191,7 @@ impl Table {
         columns.extend(names.map(Column::from));
         let row = |(at, column): (usize, &Column)| {
             let cells = self.rows.iter().map(|row| row[at].clone());
-            std::iter::once(Cell::from(column.name.as_str())).chain(cells).collect()
+            std::iter::once(TableCell::from(column.name.as_str())).chain(cells).collect()
         };
         let rows = self.columns.iter().enumerate().skip(1).map(row).collect();
         Self { labels: 1, columns, rows, ..self }
@@ -204,16 +204,16 @@ impl Table {
     }
 
     /// Returns the cell that a row has in the column of this name.
-    pub(crate) fn cell<'t>(&self, row: &'t [Cell], column: &str) -> Option<&'t Cell> {
+    pub(crate) fn cell<'t>(&self, row: &'t [TableCell], column: &str) -> Option<&'t TableCell> {
         row.get(self.columns.iter().position(|known| known.name == column)?)
     }
 
     /// Returns the rows that begin with this label.
-    pub(crate) fn rows_of(&self, label: &str) -> impl Iterator<Item = &[Cell]> {
+    pub(crate) fn rows_of(&self, label: &str) -> impl Iterator<Item = &[TableCell]> {
         self.rows.iter().filter(move |row| row[0].text == label).map(Vec::as_slice)
     }
 
-    pub fn push<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
+    pub fn push<C: Into<TableCell>>(&mut self, row: impl IntoIterator<Item = C>) {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
@@ -290,7 +290,7 @@ impl Column {
 
 /// A table cell: a value and what it stands for.
 #[derive(Debug, Clone, Default)]
-pub struct Cell {
+pub struct TableCell {
     pub text: String,
     /// The number that the text stands for, unrounded, for JSON and charts.
     pub value: Option<f64>,
@@ -314,25 +314,25 @@ pub struct Cell {
     pub link: Option<String>,
 }
 
-impl From<String> for Cell {
+impl From<String> for TableCell {
     fn from(text: String) -> Self {
         Self { text, ..Self::default() }
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for TableCell {
     fn from(text: &str) -> Self {
         Self::from(text.to_owned())
     }
 }
 
-impl std::borrow::Borrow<str> for Cell {
+impl std::borrow::Borrow<str> for TableCell {
     fn borrow(&self) -> &str {
         &self.text
     }
 }
 
-impl Cell {
+impl TableCell {
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone, ..Self::default() }
     }

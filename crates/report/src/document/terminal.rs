@@ -1,7 +1,7 @@
 //! Renders blocks as text for a terminal, in a width that fits.
 
 use super::text::{TextCell, TextTable, columns_of, one_line, painted, wrapped};
-use super::{Block, Cell, Table, Tone, markdown};
+use super::{Block, Table, TableCell, Tone, markdown};
 
 /// Width for names next to their facts. A longer name moves the fact to the right.
 const NAME: usize = 32;
@@ -179,7 +179,7 @@ struct Widths {
 }
 
 impl Widths {
-    fn of<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
+    fn of<'a>(cells: impl Iterator<Item = &'a TableCell>) -> Self {
         cells.fold(Self::default(), |widths, cell| Self {
             interval: widths.interval.max(columns_of(&interval_of(cell))),
             word: widths.word.max(columns_of(word_of(cell))),
@@ -188,16 +188,16 @@ impl Widths {
     }
 }
 
-fn interval_of(cell: &Cell) -> String {
+fn interval_of(cell: &TableCell) -> String {
     cell.interval.map_or_else(String::new, crate::number::interval_text)
 }
 
-fn word_of(cell: &Cell) -> &'static str {
+fn word_of(cell: &TableCell) -> &'static str {
     cell.verdict.map_or("", |verdict| verdict.word())
 }
 
 /// Writes a table cell: value, interval, verdict and sign.
-fn text_cell(cell: &Cell, widths: &Widths) -> TextCell {
+fn text_cell(cell: &TableCell, widths: &Widths) -> TextCell {
     let mut text = one_line(&cell.text);
     if widths.interval > 0 {
         text = format!("{text}  {:>width$}", interval_of(cell), width = widths.interval);

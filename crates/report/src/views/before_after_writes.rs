@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::cells::{absent, joined, placeholder, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 use crate::warnings::reasons_text;
 use crate::words::blocks_text;
 
@@ -29,7 +29,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let mut table = Table::new("After ÷ before writes", "", ["test"], variants.iter().copied());
     for test in tests(scope) {
         let cells = variants.iter().map(|variant| cell(scope, test, variant));
-        table.push(std::iter::once(Cell::from(test.after.name.as_str())).chain(cells));
+        table.push(std::iter::once(TableCell::from(test.after.name.as_str())).chain(cells));
     }
     if table.rows.is_empty() {
         return Vec::new();
@@ -72,7 +72,7 @@ fn note(scope: Scope<'_>, has_intervals: bool) -> String {
     )
 }
 
-fn cell(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
+fn cell(scope: Scope<'_>, test: Test<'_>, variant: &str) -> TableCell {
     let [before, after] = [test.before, test.after].map(|step| step.runs_of(variant));
     // The step before the writes takes the base's place, and the step after them the variant's.
     let zero_rates = ZeroRates::in_pairs(after, before);
@@ -89,18 +89,18 @@ fn cell(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
     };
     let cell = ratio_cell(ratio.value, 2, false, scope.run.colours);
     let note = joined([Some(cell.note.clone()), without]);
-    Cell { interval: interval_of_blocks(&ratio.blocks), note, ..cell }
+    TableCell { interval: interval_of_blocks(&ratio.blocks), note, ..cell }
 }
 
 /// Returns a table cell that says why there is no ratio. It names the first of the two steps that
 /// has no rate, and what happened to that step.
-fn missing_ratio(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
+fn missing_ratio(scope: Scope<'_>, test: Test<'_>, variant: &str) -> TableCell {
     let without_rate = |step: &&StepFindings| step.variant(variant).is_some_and(|found| found.rate.is_none());
     let step = [test.before, test.after].into_iter().find(without_rate);
     match step.and_then(|step| Some((&step.name, placeholder(scope, step.variant(variant)?)))) {
-        Some((name, placeholder)) => Cell {
+        Some((name, placeholder)) => TableCell {
             note: format!("{name}: {}", reasons_text(&placeholder.why)),
-            ..Cell::from(placeholder.text)
+            ..TableCell::from(placeholder.text)
         },
         None => absent("no block in which both are valid"),
     }
@@ -125,7 +125,7 @@ mod tests {
         tables(scope(findings)).pop()
     }
 
-    fn only_cell(findings: &Findings) -> Cell {
+    fn only_cell(findings: &Findings) -> TableCell {
         let table = table(findings).expect("both steps");
         assert_eq!((table.rows.len(), table.rows[0][0].text.as_str()), (1, "ro"));
         table.rows[0][1].clone()

@@ -18,7 +18,7 @@ use dbdyno_model::Colours;
 
 use super::Scope;
 use crate::document::text::one_line;
-use crate::document::{Cell, Tone};
+use crate::document::{TableCell, Tone};
 use crate::number::{fixed, milliseconds, percent, rate, rate_or_seconds, ratio_text, seconds_text};
 use crate::warnings::{brief, reasons_text};
 use crate::words::{missed_text, reached_rate_text, undecided_text, zero_rate_text};
@@ -76,53 +76,53 @@ pub(crate) fn ratio_or_placeholder(scope: Scope<'_>, found: &VariantStep) -> Str
     }
 }
 
-impl From<Placeholder> for Cell {
+impl From<Placeholder> for TableCell {
     fn from(placeholder: Placeholder) -> Self {
         Self { note: reasons_text(&placeholder.why), ..Self::from(placeholder.text) }
     }
 }
 
-pub(super) fn absent(why: &str) -> Cell {
-    Cell { note: why.to_owned(), ..Cell::from("n/a") }
+pub(super) fn absent(why: &str) -> TableCell {
+    TableCell { note: why.to_owned(), ..TableCell::from("n/a") }
 }
 
-pub(super) fn number(value: f64, text: String) -> Cell {
-    Cell { value: Some(value), ..Cell::from(text) }
+pub(super) fn number(value: f64, text: String) -> TableCell {
+    TableCell { value: Some(value), ..TableCell::from(text) }
 }
 
 /// Makes a table cell for a number that may be unknown. For an unknown number, `text` says so.
-pub(super) fn known(value: Option<f64>, text: String) -> Cell {
-    Cell { value, ..Cell::from(text) }
+pub(super) fn known(value: Option<f64>, text: String) -> TableCell {
+    TableCell { value, ..TableCell::from(text) }
 }
 
 /// Makes a table cell for a number with a fixed number of decimals.
-pub(super) fn fixed_cell(value: f64, decimals: usize) -> Cell {
+pub(super) fn fixed_cell(value: f64, decimals: usize) -> TableCell {
     number(value, fixed(Some(value), decimals))
 }
 
 /// Makes a table cell for a rate per second.
-pub(super) fn rate_cell(value: f64) -> Cell {
+pub(super) fn rate_cell(value: f64) -> TableCell {
     number(value, rate(Some(value)))
 }
 
-pub(super) fn seconds_cell(seconds: f64) -> Cell {
+pub(super) fn seconds_cell(seconds: f64) -> TableCell {
     number(seconds, seconds_text(seconds))
 }
 
 /// Makes a table cell for microseconds, which are shown as milliseconds.
-pub(super) fn milliseconds_cell(us: f64) -> Cell {
+pub(super) fn milliseconds_cell(us: f64) -> TableCell {
     number(us / 1e3, milliseconds(us.round() as u64))
 }
 
 /// Makes a table cell for a fraction, which is shown in percent.
-pub(super) fn percent_cell(fraction: f64) -> Cell {
+pub(super) fn percent_cell(fraction: f64) -> TableCell {
     number(100.0 * fraction, percent(fraction))
 }
 
 /// Makes a table cell with the text of [`headline_text`].
-pub(super) fn headline_cell(step: &StepFindings, figure: f64, cut_off: bool) -> Cell {
+pub(super) fn headline_cell(step: &StepFindings, figure: f64, cut_off: bool) -> TableCell {
     let bound = cut_off.then_some(Bound::MoreThan);
-    Cell { bound, ..number(figure, headline_text(step, figure, cut_off)) }
+    TableCell { bound, ..number(figure, headline_text(step, figure, cut_off)) }
 }
 
 /// Writes a step's rate, or its seconds. Seconds that were cut off are written as `> 7200`.
@@ -152,14 +152,14 @@ pub(crate) fn sign_of(bound: Option<Bound>) -> &'static str {
 
 /// Marks the table cell of a ratio as a bound. It loses its colour where the true ratio may lie on
 /// the other side of 1.
-pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
+pub(super) fn bounded(cell: TableCell, ratio: f64, bound: Option<Bound>) -> TableCell {
     if bound.is_none() {
         return cell;
     }
-    let cell = Cell { text: format!("{}{}", sign_of(bound), cell.text), bound, ..cell };
+    let cell = TableCell { text: format!("{}{}", sign_of(bound), cell.text), bound, ..cell };
     match is_open(ratio, bound) {
         false => cell,
-        true => Cell { tone: Tone::Plain, sign: "", note: String::new(), ..cell },
+        true => TableCell { tone: Tone::Plain, sign: "", note: String::new(), ..cell },
     }
 }
 
@@ -175,12 +175,12 @@ pub(super) fn is_open(ratio: f64, bound: Option<Bound>) -> bool {
 
 /// Makes a table cell for a ratio of rates or of times that has no verdict. Only thresholds can
 /// colour it.
-pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Colours) -> Cell {
+pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Colours) -> TableCell {
     let tone = match colours {
         Colours::Verdict => Tone::Plain,
         Colours::Threshold => by_threshold(value, is_time),
     };
-    Cell { tone, sign: ratio_sign(tone), ..number(value, ratio_text(value, decimals)) }
+    TableCell { tone, sign: ratio_sign(tone), ..number(value, ratio_text(value, decimals)) }
 }
 
 /// Returns the sign of a ratio. Grey is for ratios near 1, and needs no sign.
@@ -203,7 +203,7 @@ pub(super) fn judged_cell(
     decided: Option<Decided>,
     is_time: bool,
     run: &RunSummary,
-) -> Cell {
+) -> TableCell {
     let (base, colours) = (&run.base, run.colours);
     let mut cell = ratio_cell(ratio.value, 2, is_time, colours);
     match colours {
@@ -238,7 +238,7 @@ pub(super) fn judged_cell(
 }
 
 /// Makes a table cell with a variant's ratio in a step, or with the reason why it has none.
-pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
+pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> TableCell {
     let base = scope.run.base.as_str();
     let mut cell = match &variant.to_base.ratio {
         Some(ratio) => {
@@ -264,14 +264,14 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
             cell
         }
         None if !variant.to_base.zero_rates.is_empty() => {
-            Cell { verdict: variant.to_base.verdict, ..absent("") }
+            TableCell { verdict: variant.to_base.verdict, ..absent("") }
         }
         None if variant.to_base.undecided.is_some() => {
-            Cell { verdict: variant.to_base.verdict, ..absent("") }
+            TableCell { verdict: variant.to_base.verdict, ..absent("") }
         }
-        None if variant.cut_off => Cell {
+        None if variant.cut_off => TableCell {
             note: format!("both it and {base} were cut off at the time limit"),
-            ..Cell::from(BOTH_CUT_OFF)
+            ..TableCell::from(BOTH_CUT_OFF)
         },
         None if variant.rate == Some(0.0) => absent("no operation completed"),
         None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),

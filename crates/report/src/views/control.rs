@@ -6,7 +6,7 @@ use dbdyno_analyse::{Inference, LEVEL, Ratio, StepFindings, VariantStep, Verdict
 
 use super::Scope;
 use super::cells::{absent, number, percent_cell, sign_of};
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 
 /// Makes the table. There is none for a run without a control.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -29,8 +29,8 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![scope.by_step((&title, &note(scope, control)), &heads, row)]
 }
 
-fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
-    let shown = Cell {
+fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<TableCell> {
+    let shown = TableCell {
         interval: ratio.interval(),
         verdict: variant.to_base.verdict,
         bound: ratio.bound,

@@ -4,7 +4,7 @@ use dbdyno_analyse::{Effect, StepFindings, unique};
 
 use super::cells::{absent, joined, judged_cell};
 use super::{Scope, explained, of_ratios};
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 use crate::words::{blocks_text, listed};
 
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -27,17 +27,17 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(scope.by_step(("Effects", &note), &names, of_step), &of_ratios(scope))]
 }
 
-fn none() -> Cell {
+fn none() -> TableCell {
     absent("no block in which all of its variants are valid")
 }
 
-fn cell(scope: Scope<'_>, effect: &Effect, is_time: bool) -> Cell {
+fn cell(scope: Scope<'_>, effect: &Effect, is_time: bool) -> TableCell {
     let cell = judged_cell(&effect.ratio, effect.verdict, None, is_time, scope.run);
     let stalled = (!effect.stalled.is_empty())
         .then(|| format!("without {}, in which a variant answered nothing", blocks_text(&effect.stalled)));
     let names: Vec<&str> = effect.missed.iter().map(String::as_str).collect();
     let missed = (!names.is_empty()).then(|| format!("{} did not keep the background rate", listed(&names)));
-    Cell { note: joined([Some(cell.note.clone()), stalled, missed]), ..cell }
+    TableCell { note: joined([Some(cell.note.clone()), stalled, missed]), ..cell }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use dbdyno_analyse::tables::Tables;
 use super::Scope;
 use super::cells::{Pivot, known, steps, variants};
 use super::details::metrics::{ZEROS, ratio_text};
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 use crate::number::fixed;
 
 /// Metric of the MB that scans read per second. It is zero for tables in memory, and then not
@@ -54,7 +54,7 @@ fn of_metric(tables: &Tables<'_>, base: &str, metric: &Metric) -> Table {
             let ratio = pivot.comparison(step, variant).and_then(|found| found.ratio);
             known(ratio, ratio_text(ratio))
         });
-        table.push(std::iter::once(Cell::from(step)).chain(cells).chain(ratios));
+        table.push(std::iter::once(TableCell::from(step)).chain(cells).chain(ratios));
     }
     table
 }

@@ -5,7 +5,7 @@ use dbdyno_analyse::{KindResult, StepFindings, VariantStep};
 
 use super::Scope;
 use super::cells::{fixed_cell, number};
-use crate::document::{Cell, Column, Table};
+use crate::document::{Column, Table, TableCell};
 use crate::number::count;
 
 /// A function that gives a count for one kind of operation in one block.
@@ -38,7 +38,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let labels = vec![Column::new("step", "", ""), Column::new("variant", "", "")];
     let mut table = Table::new("Errors", note, labels, heads.chain([share]));
     for (step, variant) in all {
-        let label = [step.name.as_str(), variant.variant.as_str()].map(Cell::from);
+        let label = [step.name.as_str(), variant.variant.as_str()].map(TableCell::from);
         let sums = counts.iter().map(|(.., of)| sum(variant, *of)).map(|sum| number(sum as f64, count(sum)));
         let errors = sum(variant, |kind| kind.errors.total());
         let answered = sum(variant, |kind| kind.operations);

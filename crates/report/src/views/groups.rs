@@ -5,7 +5,7 @@ use dbdyno_analyse::{GroupRatios, Ratio, StepFindings, numbered, unique};
 
 use super::cells::{absent, bounded, joined, number, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
-use crate::document::{Cell, Column, Table, Tone};
+use crate::document::{Column, Table, TableCell, Tone};
 use crate::words::listed;
 
 /// Names of the columns: the figures of published tables, the geometric mean, then the steps with
@@ -140,7 +140,7 @@ fn table(groups: &[Group<'_>], scope: Scope<'_>) -> Table {
     let (base, first) = (&scope.run.base, &groups[0]);
     let several = groups.iter().any(|group| group.variant != first.variant);
     let of = if several { "each variant" } else { first.variant };
-    let rows: Vec<(&Group<'_>, Vec<Cell>)> =
+    let rows: Vec<(&Group<'_>, Vec<TableCell>)> =
         groups.iter().map(|group| (group, cells(group, scope))).collect();
     let interval = match rows.iter().flat_map(|(_, cells)| cells).any(|cell| cell.interval.is_some()) {
         true => " The geometric mean has its 95 % interval over the blocks.",
@@ -155,12 +155,12 @@ fn table(groups: &[Group<'_>], scope: Scope<'_>) -> Table {
     for (group, cells) in rows {
         let label =
             if several { format!("{}: {}", group.variant, group.name) } else { group.name.to_owned() };
-        table.push(std::iter::once(Cell::from(label)).chain(cells));
+        table.push(std::iter::once(TableCell::from(label)).chain(cells));
     }
     explained(table, &BY_THRESHOLD)
 }
 
-fn cells(group: &Group<'_>, scope: Scope<'_>) -> Vec<Cell> {
+fn cells(group: &Group<'_>, scope: Scope<'_>) -> Vec<TableCell> {
     let ratios = &group.ratios;
     let (Some(figures), Some(ends)) = (ratios.figures(), ratios.ends()) else {
         return COLUMNS.iter().map(|_| absent(&group.left_out())).collect();
@@ -177,25 +177,29 @@ fn cells(group: &Group<'_>, scope: Scope<'_>) -> Vec<Cell> {
         |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, colours), value, ratios.bound());
     // The lowest and the highest ratio have no colour here, because each is in the table of its
     // step in colour.
-    let end = |(step, ratio): &(&StepFindings, Ratio)| Cell {
+    let end = |(step, ratio): &(&StepFindings, Ratio)| TableCell {
         tone: Tone::Plain,
         sign: "",
         note: step.name.clone(),
         ..bounded(ratio_cell(ratio.value, 2, is_time, colours), ratio.value, ratio.bound)
     };
     let geometric = figures.geometric_mean.map(|value| of_all(value, 3));
-    let geometric = geometric.map(|cell| Cell { interval: ratios.interval(), ..cell });
+    let geometric = geometric.map(|cell| TableCell { interval: ratios.interval(), ..cell });
     let [lowest, highest] = ends;
     vec![
-        Cell { note: group.left_out(), value: is_plain.then_some(figures.count as f64), ..Cell::from(count) },
+        TableCell {
+            note: group.left_out(),
+            value: is_plain.then_some(figures.count as f64),
+            ..TableCell::from(count)
+        },
         of_all(figures.average, 2),
         of_all(figures.median, 2),
         end(lowest),
         end(highest),
         figures.deviation.map_or_else(|| absent(""), |value| number(value, format!("{value:.2}"))),
         geometric.unwrap_or_else(|| absent("")),
-        Cell::from(lowest.0.name.as_str()),
-        Cell::from(highest.0.name.as_str()),
+        TableCell::from(lowest.0.name.as_str()),
+        TableCell::from(highest.0.name.as_str()),
     ]
 }
 

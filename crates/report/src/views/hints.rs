@@ -5,7 +5,7 @@ use dbdyno_model::Colours;
 
 use super::Scope;
 use super::cells::{bounded, headline_cell, ratio_cell, seconds_cell};
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 use crate::words::table;
 
 /// Makes the table. There is none where no query has hints.
@@ -22,14 +22,14 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     if table.rows.is_empty() { Vec::new() } else { vec![table] }
 }
 
-fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours: Colours) -> Vec<Cell> {
+fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours: Colours) -> Vec<TableCell> {
     let mut ended: Vec<(&str, f64)> = Vec::new();
     for other in hinted {
         let found = other.variant(&own.variant).filter(|found| !found.cut_off).and_then(|found| found.rate);
         ended.extend(found.map(|seconds| (other.name.as_str(), seconds)));
     }
     let best = ended.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-    let none = || Cell::from("n/a");
+    let none = || TableCell::from("n/a");
     let chosen = own.rate.map_or_else(none, |rate| headline_cell(step, rate, own.cut_off));
     let (name, seconds) = best.map_or(("none ended", none()), |(name, s)| (name, seconds_cell(s)));
     let ratio = match (best, own.rate) {
@@ -40,10 +40,10 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours
         _ => none(),
     };
     vec![
-        Cell::from(step.name.as_str()),
-        Cell::from(own.variant.as_str()),
+        TableCell::from(step.name.as_str()),
+        TableCell::from(own.variant.as_str()),
         chosen,
-        Cell::from(name),
+        TableCell::from(name),
         seconds,
         ratio,
     ]

@@ -4,7 +4,7 @@ use dbdyno_analyse::tables::{ComparisonRow, Tables};
 
 use super::Scope;
 use super::cells::{Pivot, milliseconds_cell, number, steps, variants};
-use crate::document::{Cell, Table, Tone};
+use crate::document::{Table, TableCell, Tone};
 use crate::number::{count, ratio};
 use crate::words::table;
 
@@ -52,22 +52,26 @@ fn of_tables(tables: &Tables<'_>, is_asked: impl Fn(&str) -> bool) -> Table {
         Table { note, ..table("latency").without(if has_ratios { &[] } else { &["p99 ÷ base"] }) };
     for (step, variant) in pairs() {
         let Some(all) = counts.value(step, variant) else { continue };
-        let mut row = vec![Cell::from(step), Cell::from(variant), number(all, count(all as u64))];
+        let mut row = vec![TableCell::from(step), TableCell::from(variant), number(all, count(all as u64))];
         row.extend(
-            times.iter().map(|time| time.value(step, variant).map_or(Cell::default(), milliseconds_cell)),
+            times
+                .iter()
+                .map(|time| time.value(step, variant).map_or(TableCell::default(), milliseconds_cell)),
         );
-        row.extend(has_ratios.then(|| p99.comparison(step, variant).map_or(Cell::default(), ratio_cell)));
+        row.extend(
+            has_ratios.then(|| p99.comparison(step, variant).map_or(TableCell::default(), ratio_cell)),
+        );
         grid.push(row);
     }
     grid
 }
 
-fn ratio_cell(found: &ComparisonRow<'_>) -> Cell {
-    Cell {
+fn ratio_cell(found: &ComparisonRow<'_>) -> TableCell {
+    TableCell {
         value: found.ratio,
         interval: found.interval,
         verdict: found.verdict,
-        ..Cell::toned(ratio(found.ratio, 2), Tone::of(found.verdict))
+        ..TableCell::toned(ratio(found.ratio, 2), Tone::of(found.verdict))
     }
 }
 

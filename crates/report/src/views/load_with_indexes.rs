@@ -8,7 +8,7 @@ use dbdyno_analyse::{
 
 use super::cells::{absent, rate_cell, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 
 /// Each block with its rate.
 type Rates = Vec<(u32, f64)>;
@@ -25,11 +25,11 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let heads = load.variants.iter().map(|variant| variant.variant.as_str());
     let mut table = Table::new(&title, note, ["figure"], heads);
     let all = || load.variants.iter().map(|variant| (variant, rates(load, index, &variant.variant)));
-    table.push(std::iter::once(Cell::from("rows/s")).chain(all().map(|(_, rates)| median_cell(&rates))));
+    table.push(std::iter::once(TableCell::from("rows/s")).chain(all().map(|(_, rates)| median_cell(&rates))));
     if load.variants.len() > 1 {
         let of_base = rates(load, index, &scope.run.base);
         let ratios = all().map(|(variant, rates)| to_base(scope, variant, &rates, &of_base));
-        table.push(std::iter::once(Cell::from(format!("÷ {}", scope.run.base))).chain(ratios));
+        table.push(std::iter::once(TableCell::from(format!("÷ {}", scope.run.base))).chain(ratios));
     }
     vec![explained(table, &BY_THRESHOLD)]
 }
@@ -50,22 +50,22 @@ fn rates(load: &StepFindings, index: &StepFindings, variant: &str) -> Rates {
     pairs(load.runs_of(variant), index.runs_of(variant)).filter_map(of_block).collect()
 }
 
-fn median_cell(rates: &Rates) -> Cell {
+fn median_cell(rates: &Rates) -> TableCell {
     let rates: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
     median(&rates).map_or_else(none, rate_cell)
 }
 
-fn to_base(scope: Scope<'_>, variant: &VariantStep, rates: &Rates, of_base: &Rates) -> Cell {
+fn to_base(scope: Scope<'_>, variant: &VariantStep, rates: &Rates, of_base: &Rates) -> TableCell {
     let ratio = |(block, rate): &(u32, f64)| {
         let (_, base) = of_base.iter().find(|(other, _)| other == block)?;
         Some((*block, rate / base))
     };
     let Some(ratio) = ratio_of_blocks(rates.iter().filter_map(ratio).collect()) else { return none() };
     let interval = interval_of_blocks(&ratio.blocks).filter(|_| variant.variant != scope.run.base);
-    Cell { interval, ..ratio_cell(ratio.value, 2, false, scope.run.colours) }
+    TableCell { interval, ..ratio_cell(ratio.value, 2, false, scope.run.colours) }
 }
 
-fn none() -> Cell {
+fn none() -> TableCell {
     absent("no block in which both are valid")
 }
 

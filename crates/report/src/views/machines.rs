@@ -7,7 +7,7 @@ use dbdyno_analyse::{
 
 use super::Scope;
 use super::cells::{absent, number, ratio_cell};
-use crate::document::{Cell, Column, Table};
+use crate::document::{Column, Table, TableCell};
 use crate::number::{fixed, rate};
 use crate::words::table;
 
@@ -59,13 +59,13 @@ pub(super) fn by_machine(scope: Scope<'_>) -> Vec<Table> {
     let labels = vec![Column::new("step", "", ""), Column::new("variant", "", "")];
     let mut table = Table::new("By machine", &by_machine_note(scope, has_odd), labels, heads);
     for (step, variant, found) in all {
-        let label = [step.name.as_str(), variant.variant.as_str()].map(Cell::from);
+        let label = [step.name.as_str(), variant.variant.as_str()].map(TableCell::from);
         let ratios = scope.run.machines.iter().map(|(name, of)| cell(scope, step, found, name, of.len()));
         let p = match found.q_interaction {
             Some(q) => number(q, p_text(q)),
             None => absent("needs two machines with at least two blocks each"),
         };
-        let odd = has_odd.then(|| Cell::from(odd(found).map_or("", |odd| odd.machine.as_str())));
+        let odd = has_odd.then(|| TableCell::from(odd(found).map_or("", |odd| odd.machine.as_str())));
         table.push(label.into_iter().chain(ratios).chain([p]).chain(odd));
     }
     vec![table]
@@ -76,14 +76,14 @@ fn odd(found: &ByMachine) -> Option<&FarthestMachine> {
 }
 
 /// Returns the table cell with the ratio on a machine that measured `blocks` blocks.
-fn cell(scope: Scope<'_>, step: &StepFindings, found: &ByMachine, machine: &str, blocks: usize) -> Cell {
+fn cell(scope: Scope<'_>, step: &StepFindings, found: &ByMachine, machine: &str, blocks: usize) -> TableCell {
     let Some(own) = found.machines.iter().find(|own| own.machine == machine) else {
         return absent("no block in which both are valid");
     };
     let note =
         if own.blocks < blocks { format!("of {}", numbered(own.blocks, "block")) } else { String::new() };
     // Only the ratio over all blocks has a verdict and the verdict's colour.
-    Cell { note, ..ratio_cell(own.ratio, 2, step.less_is_better, scope.run.colours) }
+    TableCell { note, ..ratio_cell(own.ratio, 2, step.less_is_better, scope.run.colours) }
 }
 
 fn by_machine_note(scope: Scope<'_>, has_odd: bool) -> String {

@@ -30,7 +30,7 @@ use dbdyno_analyse::{
 };
 use dbdyno_model::Colours;
 
-use crate::document::{Block, Cell, Table, Tone};
+use crate::document::{Block, Table, TableCell, Tone};
 use crate::words::listed;
 
 pub(crate) use self::cells::{
@@ -63,28 +63,28 @@ pub(crate) struct View<Part, Tables> {
     pub(crate) tables: Tables,
 }
 
-type OfWorkload = View<Part, fn(Scope<'_>) -> Vec<Table>>;
+type OfWorkload = View<ViewPart, fn(Scope<'_>) -> Vec<Table>>;
 type OfStep = View<Topic, fn(&StepFindings) -> Vec<Table>>;
 type OfRun = View<(), fn(&Findings) -> Vec<Table>>;
 type OfHistory = View<(), fn(&History) -> Vec<Table>>;
 
 /// Views of a workload's steps together.
 pub(crate) const OF_WORKLOAD: &[OfWorkload] = &[
-    View { id: "summary", part: Part::Summary, tables: summary::tables },
-    View { id: "throughput", part: Part::Rates, tables: throughput::tables },
-    View { id: "ratios", part: Part::Rates, tables: ratios::tables },
-    View { id: "by_machine", part: Part::Rates, tables: machines::by_machine },
-    View { id: "effects", part: Part::Rates, tables: effects::tables },
-    View { id: "load_with_indexes", part: Part::Rates, tables: load_with_indexes::tables },
-    View { id: "groups", part: Part::Rates, tables: groups::tables },
-    View { id: "hints", part: Part::Rates, tables: hints::tables },
-    View { id: "sweeps", part: Part::Rates, tables: sweeps::tables },
-    View { id: "before_after_writes", part: Part::Rates, tables: before_after_writes::tables },
-    View { id: "targets", part: Part::Rates, tables: throughput::targets },
-    View { id: "errors", part: Part::Rates, tables: errors::tables },
-    View { id: "control", part: Part::Rates, tables: control::tables },
-    View { id: "latency", part: Part::Latency, tables: latency::tables },
-    View { id: "efficiency", part: Part::Efficiency, tables: efficiency::tables },
+    View { id: "summary", part: ViewPart::Summary, tables: summary::tables },
+    View { id: "throughput", part: ViewPart::Rates, tables: throughput::tables },
+    View { id: "ratios", part: ViewPart::Rates, tables: ratios::tables },
+    View { id: "by_machine", part: ViewPart::Rates, tables: machines::by_machine },
+    View { id: "effects", part: ViewPart::Rates, tables: effects::tables },
+    View { id: "load_with_indexes", part: ViewPart::Rates, tables: load_with_indexes::tables },
+    View { id: "groups", part: ViewPart::Rates, tables: groups::tables },
+    View { id: "hints", part: ViewPart::Rates, tables: hints::tables },
+    View { id: "sweeps", part: ViewPart::Rates, tables: sweeps::tables },
+    View { id: "before_after_writes", part: ViewPart::Rates, tables: before_after_writes::tables },
+    View { id: "targets", part: ViewPart::Rates, tables: throughput::targets },
+    View { id: "errors", part: ViewPart::Rates, tables: errors::tables },
+    View { id: "control", part: ViewPart::Rates, tables: control::tables },
+    View { id: "latency", part: ViewPart::Latency, tables: latency::tables },
+    View { id: "efficiency", part: ViewPart::Efficiency, tables: efficiency::tables },
 ];
 
 /// Views of one step. Views without rows are not shown.
@@ -137,7 +137,7 @@ pub(crate) const OF_HISTORY: &[OfHistory] = &[
 
 /// The part of a report that a view of a workload belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ViewPart {
     Summary,
     Rates,
     Latency,
@@ -197,14 +197,14 @@ pub(crate) fn of_history(history: &History, id: &str) -> Vec<Block> {
 }
 
 /// Returns the tables for one part of a report.
-pub(crate) fn part(scope: Scope<'_>, part: Part) -> Vec<Block> {
+pub(crate) fn part(scope: Scope<'_>, part: ViewPart) -> Vec<Block> {
     let views = OF_WORKLOAD.iter().filter(|view| view.part == part);
     shown(views.flat_map(|view| (view.tables)(scope)))
 }
 
 /// Returns the tables of a workload's rates, and the lines that say why values are missing.
 pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
-    let mut blocks = part(scope, Part::Rates);
+    let mut blocks = part(scope, ViewPart::Rates);
     let missing = cells::missing_values(scope);
     if !missing.is_empty() {
         blocks.insert(blocks.len().min(1), Block::List(Tone::Doubt, missing));
@@ -254,12 +254,12 @@ impl<'a> Scope<'a> {
         self,
         (title, note): (&str, &str),
         heads: &[&str],
-        row: impl Fn(&'a StepFindings) -> Option<Vec<Cell>>,
+        row: impl Fn(&'a StepFindings) -> Option<Vec<TableCell>>,
     ) -> Table {
         let mut table = Table::new(title, note, ["step"], heads.iter().copied());
         for step in self.steps() {
             if let Some(cells) = row(step) {
-                table.push(std::iter::once(Cell::from(step.name.as_str())).chain(cells));
+                table.push(std::iter::once(TableCell::from(step.name.as_str())).chain(cells));
             }
         }
         table

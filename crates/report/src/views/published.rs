@@ -1,10 +1,10 @@
 //! Tables of a published report's figures next to the measured ones, and of its findings, which are
 //! looked for in the run.
 
-use dbdyno_analyse::tables::{ComparisonRow, Key, Source, Tables};
+use dbdyno_analyse::tables::{ComparisonRow, Key, Tables, ValueSource};
 use dbdyno_analyse::{Agreement, CLOSE, FindingSeen, Findings, Seen};
 
-use crate::document::{Cell, Table, Tone};
+use crate::document::{Table, TableCell, Tone};
 use crate::number::ratio_text;
 use crate::words::table;
 
@@ -30,12 +30,12 @@ fn of_findings<'a>(findings: impl Iterator<Item = &'a FindingSeen>) -> Table {
             Seen::Seen | Seen::Undecided => Tone::Plain,
         };
         table.push([
-            Cell::from(one.says.as_str()),
-            Cell::toned(seen_word(one.seen), tone),
-            Cell::from(one.steps_seen.to_string()),
-            Cell::from(one.steps_not_seen.to_string()),
-            Cell::from(one.steps_undecided.to_string()),
-            Cell::from(one.steps_invalid.to_string()),
+            TableCell::from(one.says.as_str()),
+            TableCell::toned(seen_word(one.seen), tone),
+            TableCell::from(one.steps_seen.to_string()),
+            TableCell::from(one.steps_not_seen.to_string()),
+            TableCell::from(one.steps_undecided.to_string()),
+            TableCell::from(one.steps_invalid.to_string()),
         ]);
     }
     table
@@ -46,26 +46,26 @@ fn of_findings<'a>(findings: impl Iterator<Item = &'a FindingSeen>) -> Table {
 fn of_figures(tables: &Tables<'_>) -> Table {
     let all = || tables.comparisons.iter();
     let measured = |row: &ComparisonRow<'_>| {
-        let key = Key { source: Source::AsPublished, ..row.key };
+        let key = Key { source: ValueSource::AsPublished, ..row.key };
         all().find(|one| one.key == key && (one.base, one.metric) == (row.base, row.metric))
     };
     let mut table = table("published-figures");
-    for row in all().filter(|row| row.key.source == Source::Published) {
+    for row in all().filter(|row| row.key.source == ValueSource::Published) {
         let Some((measured, agreement)) = measured(row).zip(row.agreement) else { continue };
         let setup = row.key.setup.map_or_else(String::new, |setup| format!("{setup} "));
         let tone = if agreement == Agreement::Contradicts { Tone::Worse } else { Tone::Plain };
         let ratio = |row: &ComparisonRow<'_>| {
             let text = row.ratio.map_or_else(|| "n/a".to_owned(), |ratio| ratio_text(ratio, 2));
-            Cell { value: row.ratio, interval: row.interval, ..Cell::from(text) }
+            TableCell { value: row.ratio, interval: row.interval, ..TableCell::from(text) }
         };
         table.push([
-            Cell::from(format!("{setup}{}", row.key.step)),
-            Cell::from(metric_word(row.metric)),
-            Cell::from(row.base),
-            Cell::from(row.key.variant),
+            TableCell::from(format!("{setup}{}", row.key.step)),
+            TableCell::from(metric_word(row.metric)),
+            TableCell::from(row.base),
+            TableCell::from(row.key.variant),
             ratio(row),
             ratio(measured),
-            Cell::toned(agreement_word(agreement), tone),
+            TableCell::toned(agreement_word(agreement), tone),
         ]);
     }
     table
@@ -135,15 +135,15 @@ mod tests {
         };
         let published = |step, ratio, agreement| ComparisonRow {
             agreement: Some(agreement),
-            ..row(step, Source::Published, ratio)
+            ..row(step, ValueSource::Published, ratio)
         };
         let comparisons = vec![
             published("l.i0", 0.5, Agreement::Agrees),
             published("qr100", 1.9, Agreement::Contradicts),
             published("qr500", 1.9, Agreement::NotMeasured),
-            row("l.i0", Source::Run, 3.0),
-            row("l.i0", Source::AsPublished, 0.52),
-            row("qr100", Source::AsPublished, 1.0),
+            row("l.i0", ValueSource::Run, 3.0),
+            row("l.i0", ValueSource::AsPublished, 0.52),
+            row("qr100", ValueSource::AsPublished, 1.0),
         ];
         let table = of_figures(&Tables { comparisons, ..Tables::default() });
         insta::assert_snapshot!(testing::rows(&table), @"

@@ -11,8 +11,8 @@ use super::details::has_blocks;
 use super::groups::{Group, groups, in_sets};
 use super::side_by_side::figure_cell;
 use super::sweeps::{Sweep, sweeps};
-use super::{OF_WORKLOAD, Part, Scope, cells, explained, of_ratios, shown};
-use crate::document::{Block, Cell, Column, Table, Tone};
+use super::{OF_WORKLOAD, Scope, ViewPart, cells, explained, of_ratios, shown};
+use crate::document::{Block, Column, Table, TableCell, Tone};
 use crate::number::fixed;
 use crate::words::RELATIVE_QPS;
 
@@ -31,7 +31,7 @@ pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     };
     tables.extend(statistics(scope));
     let is_in_other_form = |id: &str| id == "groups" || TURNED.iter().any(|(turned, _)| *turned == id);
-    let others = OF_WORKLOAD.iter().filter(|view| view.part == Part::Rates && !is_in_other_form(view.id));
+    let others = OF_WORKLOAD.iter().filter(|view| view.part == ViewPart::Rates && !is_in_other_form(view.id));
     tables.extend(others.flat_map(|view| (view.tables)(scope)));
     let missing = cells::missing_values(scope);
     let missing = (!missing.is_empty()).then_some(Block::List(Tone::Doubt, missing));
@@ -67,7 +67,8 @@ fn by_variant(scope: Scope<'_>, id: &str, title: &str) -> Vec<Table> {
 fn turned(table: Table, scope: Scope<'_>) -> Table {
     let mut turned = table.turned("DBMS");
     let order = in_rows(scope);
-    let place = |row: &Vec<Cell>| order.iter().position(|name| *name == row[0].text).unwrap_or(order.len());
+    let place =
+        |row: &Vec<TableCell>| order.iter().position(|name| *name == row[0].text).unwrap_or(order.len());
     turned.rows.sort_by_key(place);
     turned
 }
@@ -121,7 +122,7 @@ fn times(scope: Scope<'_>) -> Table {
             Some(rate) => {
                 let is_winner = winner == found.variant;
                 let cell = headline_cell(step, rate, found.cut_off);
-                if is_winner { Cell { tone: Tone::Strong, ..cell } } else { cell }
+                if is_winner { TableCell { tone: Tone::Strong, ..cell } } else { cell }
             }
             None => placeholder(scope, found).into(),
         };
@@ -130,7 +131,7 @@ fn times(scope: Scope<'_>) -> Table {
             Some((seconds, of_base)) if of_base > 0.0 => {
                 let percent = 100.0 * seconds / of_base;
                 let bound = found.cut_off.then_some(Bound::MoreThan);
-                Cell {
+                TableCell {
                     bound,
                     ..number(percent, format!("{}{}", cells::sign_of(bound), fixed(Some(percent), 0)))
                 }
@@ -140,8 +141,8 @@ fn times(scope: Scope<'_>) -> Table {
         let lacking = || cells::absent("did not run");
         let seconds = names.iter().map(|name| of(&name).map_or_else(lacking, second));
         let percent = others().map(|name| of(&name).map_or_else(lacking, relative));
-        let row = std::iter::once(Cell::from(step.name.as_str())).chain(seconds).chain(percent);
-        table.push(row.chain([Cell::from(winner.clone())]));
+        let row = std::iter::once(TableCell::from(step.name.as_str())).chain(seconds).chain(percent);
+        table.push(row.chain([TableCell::from(winner.clone())]));
     }
     table
 }
@@ -200,7 +201,7 @@ fn statistics(scope: Scope<'_>) -> Vec<Table> {
             let cell = |group: &Option<Figures>| {
                 figure_cell(group.as_ref(), (figure, value), is_time, scope.run.colours)
             };
-            table.push(std::iter::once(Cell::from(figure)).chain(found.iter().map(cell)));
+            table.push(std::iter::once(TableCell::from(figure)).chain(found.iter().map(cell)));
         }
         explained(table, &of_ratios(scope))
     };
@@ -239,7 +240,9 @@ pub(crate) fn efficiency(scope: Scope<'_>) -> Option<Table> {
                 let value = pivot.value(step, name).map(|value| metric.factor * value);
                 known(value, fixed(value, metric.decimals))
             };
-            table.push([Cell::from(*step), Cell::from(*name)].into_iter().chain(shown.iter().map(cell)));
+            table.push(
+                [TableCell::from(*step), TableCell::from(*name)].into_iter().chain(shown.iter().map(cell)),
+            );
         }
     }
     (!table.rows.is_empty() && !shown.is_empty()).then_some(table)

@@ -105,7 +105,7 @@ mod tests {
     use dbdyno_analyse::{Findings, ZeroRates};
 
     use super::*;
-    use crate::document::Cell;
+    use crate::document::TableCell;
     use crate::fixture::{of_steps, pair};
     use crate::views::testing::scope;
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     /// Returns the second variant's table cell for the first step.
-    fn cell(findings: &Findings) -> Cell {
+    fn cell(findings: &Findings) -> TableCell {
         table(findings).rows[0][2].clone()
     }
 

@@ -8,7 +8,7 @@ use dbdyno_model::Colours;
 use super::cells::{absent, ratio_cell, variant_cell};
 use super::groups::{self, Group};
 use super::{Scope, explained, of_ratios};
-use crate::document::{Cell, Column, Table};
+use crate::document::{Column, Table, TableCell};
 
 /// Returns the workloads that ran in several set-ups, in the order of the plan, each with its
 /// variants' tables.
@@ -58,7 +58,7 @@ fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Tab
             Some(variant_cell(scope(run, workload), step, step.variant(variant)?))
         };
         let cells = setups.iter().map(|setup| cell(setup).unwrap_or_else(lacking));
-        table.push(std::iter::once(Cell::from(name)).chain(cells));
+        table.push(std::iter::once(TableCell::from(name)).chain(cells));
     }
     explained(table, &of_ratios(scope(run, &setups[0])))
 }
@@ -95,7 +95,7 @@ fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Ve
                 let cells = figures
                     .iter()
                     .map(|group| figure_cell(group.as_ref(), (figure, value), are_times, run.colours));
-                table.push(std::iter::once(Cell::from(format!("{name}: {figure}"))).chain(cells));
+                table.push(std::iter::once(TableCell::from(format!("{name}: {figure}"))).chain(cells));
             }
         }
         explained(table, &of_ratios(scope(run, &setups[0])))
@@ -109,16 +109,16 @@ pub(super) fn figure_cell(
     (figure, value): (&str, Figure),
     is_time: bool,
     colours: Colours,
-) -> Cell {
+) -> TableCell {
     let Some(group) = group else { return lacking() };
     match value(group) {
         None => absent("of one step"),
-        Some(value) if figure == "stddev" => Cell::from(format!("{value:.2}")),
+        Some(value) if figure == "stddev" => TableCell::from(format!("{value:.2}")),
         Some(value) => ratio_cell(value, 2, is_time, colours),
     }
 }
 
-fn lacking() -> Cell {
+fn lacking() -> TableCell {
     absent("not in this set-up")
 }
 

@@ -10,8 +10,10 @@ use dbdyno_analyse::{
 
 use super::cells::{is_open, sign_of};
 use super::details::{cause, explanations};
-use super::{Part, Scope, bounded_text, headline_text, part, placeholder, ratio_or_placeholder, ratio_tone};
-use crate::document::{Block, Cell, Column, Table, Tone};
+use super::{
+    Scope, ViewPart, bounded_text, headline_text, part, placeholder, ratio_or_placeholder, ratio_tone,
+};
+use crate::document::{Block, Column, Table, TableCell, Tone};
 use crate::number::{duration_whole_us, fixed, interval_text, milliseconds, needed_blocks, shared_unit};
 use crate::warnings::texts;
 use crate::words::{blocks_text, listed, reached_rate_text, undecided_text, zero_rate_text};
@@ -19,7 +21,7 @@ use crate::words::{blocks_text, listed, reached_rate_text, undecided_text, zero_
 /// Returns the summary of one workload: sentences, then one row per step,
 /// then the meaning of signs and columns.
 pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
-    let (tables, legend) = (part(scope, Part::Summary), note(scope));
+    let (tables, legend) = (part(scope, ViewPart::Summary), note(scope));
     let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));
     let caches = caches(scope).into_iter().map(|text| Block::Text(Tone::Doubt, text));
     let sentences = sentences.chain(caches);
@@ -133,7 +135,7 @@ fn note(scope: Scope<'_>) -> String {
 /// Makes a table with these columns in their order. The first one is the label. The arguments of
 /// `Column::ranked` are the column's name, its unit and its rank: on a narrow page, columns of a
 /// higher rank are left out first.
-fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
+fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<TableCell>>) -> Table {
     Table { labels: 1, columns, rows: rows.collect(), ..Table::default() }
 }
 
@@ -209,11 +211,11 @@ fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
     let row = |step: &&StepFindings| {
         let variant = step.variants.first();
         let latency = variant.and_then(|variant| variant.latency.as_ref());
-        let figures = figures
-            .iter()
-            .map(|(_, figure)| Cell::from(latency.and_then(figure).map_or(NONE.to_owned(), milliseconds)));
+        let figures = figures.iter().map(|(_, figure)| {
+            TableCell::from(latency.and_then(figure).map_or(NONE.to_owned(), milliseconds))
+        });
         let name = variant.map_or("", |variant| &variant.variant);
-        let head = [step.name.clone(), rate_text(scope, step, name)].map(Cell::from);
+        let head = [step.name.clone(), rate_text(scope, step, name)].map(TableCell::from);
         head.into_iter().chain(figures).collect()
     };
     table(columns, steps.iter().map(row))
@@ -282,14 +284,14 @@ impl<'a> Pairs<'a> {
             cells.extend([
                 pair.rate(0, pair.base),
                 pair.rate(1, pair.new),
-                with_ratio(pair.new, Cell::toned(&pair.ratio, Tone::of(verdict))),
+                with_ratio(pair.new, TableCell::toned(&pair.ratio, Tone::of(verdict))),
             ]);
             if has_verdicts {
                 cells.push(interval_cell(pair.new));
                 let is_one_block = pair.new.is_some_and(|new| new.to_base.ratio.is_some());
                 let none = if is_one_block { ONE_BLOCK } else { NONE };
                 let word = verdict.map_or(none, |verdict| verdict.word());
-                cells.push(Cell::toned(word, Tone::of(verdict)));
+                cells.push(TableCell::toned(word, Tone::of(verdict)));
             }
             cells.extend(has_rates.then(|| pair.p99()));
             let shown = [has_causes, has_next].into_iter().zip(causes);
@@ -319,10 +321,10 @@ impl<'a> Pairs<'a> {
 
 impl Pair<'_> {
     /// Returns the table cell of a rate. It has the number too, where the text is no placeholder.
-    fn rate(&self, side: usize, variant: Option<&VariantStep>) -> Cell {
+    fn rate(&self, side: usize, variant: Option<&VariantStep>) -> TableCell {
         let bound = variant.filter(|variant| variant.cut_off).map(|_| Bound::MoreThan);
         let value = variant.and_then(|variant| variant.rate);
-        Cell { value, bound, ..Cell::from(self.rates[side].as_str()) }
+        TableCell { value, bound, ..TableCell::from(self.rates[side].as_str()) }
     }
 
     fn verdict(&self) -> Option<Verdict> {
@@ -333,13 +335,13 @@ impl Pair<'_> {
         self.new?.to_base.p99.as_ref()?.verdict
     }
 
-    fn p99(&self) -> Cell {
+    fn p99(&self) -> TableCell {
         let (base, new) = (p99_ms(self.base), p99_ms(self.new));
         if base == NONE && new == NONE {
             return NONE.to_owned().into();
         }
         let verdict = self.p99_verdict();
-        Cell::toned(format!("{base} → {new}{}", arrow(verdict)), Tone::of(verdict))
+        TableCell::toned(format!("{base} → {new}{}", arrow(verdict)), Tone::of(verdict))
     }
 
     /// Names the largest cause of the difference, such as `user CPU ×0.81`, and the next one where
@@ -394,7 +396,7 @@ fn ratios_table(scope: Scope<'_>, names: &[&str], steps: &[&StepFindings]) -> Ta
         columns.extend(has_intervals.then(|| Column::ranked("95 % CI", "", 6)));
     }
     let row = |step: &&StepFindings| {
-        let mut line: Vec<Cell> = vec![step.name.clone().into()];
+        let mut line: Vec<TableCell> = vec![step.name.clone().into()];
         line.extend(has_meanings.then(|| step.meaning.clone().into()));
         line.push(rate_text(scope, step, base).into());
         for found in names.iter().map(|name| step.variant(name)) {
@@ -412,7 +414,7 @@ fn p99_table(base: &str, names: &[&str], steps: &[&StepFindings]) -> Table {
     let columns =
         columns.chain([&base].into_iter().chain(names).map(|name| Column::ranked(name, "p99 ms", 0)));
     let row = |step: &&StepFindings| {
-        let head = [step.name.clone(), p99_ms(step.variant(base))].map(Cell::from);
+        let head = [step.name.clone(), p99_ms(step.variant(base))].map(TableCell::from);
         let cells = names.iter().map(|name| step.variant(name).map_or(NONE.into(), p99_cell));
         head.into_iter().chain(cells).collect()
     };
@@ -420,18 +422,18 @@ fn p99_table(base: &str, names: &[&str], steps: &[&StepFindings]) -> Table {
 }
 
 /// Makes the table cell of a ratio's interval, which a page draws too.
-fn interval_cell(found: Option<&VariantStep>) -> Cell {
+fn interval_cell(found: Option<&VariantStep>) -> TableCell {
     let interval = found.and_then(|found| found.to_base.interval());
-    Cell { drawn: interval, ..Cell::from(interval.map_or(NONE.to_owned(), interval_text)) }
+    TableCell { drawn: interval, ..TableCell::from(interval.map_or(NONE.to_owned(), interval_text)) }
 }
 
 /// Adds to a table cell the ratio's number, and on which side of it the true ratio lies.
-fn with_ratio(found: Option<&VariantStep>, cell: Cell) -> Cell {
+fn with_ratio(found: Option<&VariantStep>, cell: TableCell) -> TableCell {
     let ratio = found.and_then(|found| found.to_base.ratio.as_ref());
-    Cell { value: ratio.map(|ratio| ratio.value), bound: ratio.and_then(|ratio| ratio.bound), ..cell }
+    TableCell { value: ratio.map(|ratio| ratio.value), bound: ratio.and_then(|ratio| ratio.bound), ..cell }
 }
 
-fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
+fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> TableCell {
     let verdict = shown_verdict(found);
     let word = match verdict {
         Some(verdict) => format!(" {}", verdict.word()),
@@ -439,12 +441,12 @@ fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
         None => String::new(),
     };
     let text = format!("{}{word}", ratio_or_placeholder(scope, found));
-    with_ratio(Some(found), Cell::toned(text, Tone::of(verdict)))
+    with_ratio(Some(found), TableCell::toned(text, Tone::of(verdict)))
 }
 
-fn p99_cell(found: &VariantStep) -> Cell {
+fn p99_cell(found: &VariantStep) -> TableCell {
     let verdict = found.to_base.p99.as_ref().and_then(|p99| p99.verdict);
-    Cell::toned(format!("{}{}", p99_ms(Some(found)), arrow(verdict)), Tone::of(verdict))
+    TableCell::toned(format!("{}{}", p99_ms(Some(found)), arrow(verdict)), Tone::of(verdict))
 }
 
 /// Returns sentences for the variants other than the base. Variants with the same result share a

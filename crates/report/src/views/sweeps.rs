@@ -8,7 +8,7 @@ use dbdyno_analyse::{Latency, StepFindings, StepRun, VariantStep, WorkloadFindin
 use super::Scope;
 use super::cells::{absent, milliseconds_cell, placeholder, rate_cell};
 use super::throughput::spread as rate_spread;
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 use crate::number::count;
 
 /// Smallest number of steps in a sweep. With one number of connections there is nothing to compare.
@@ -37,7 +37,7 @@ pub(crate) struct SweepPoint {
 pub(crate) type PointOf = fn(&StepFindings, &VariantStep) -> Option<SweepPoint>;
 
 /// A figure in the table: its name, its value, and how it is written.
-type SweepFigure = (&'static str, PointOf, fn(f64) -> Cell);
+type SweepFigure = (&'static str, PointOf, fn(f64) -> TableCell);
 
 const FIGURES: [SweepFigure; 6] = [
     ("rate", rate, rate_cell),
@@ -148,14 +148,15 @@ fn table(scope: Scope<'_>, sweep: &Sweep<'_>, figures: &[SweepFigure]) -> Table 
     };
     let mut table = Table::new(&title, &note, ["connections"], heads);
     for step in &sweep.steps {
-        let connections = Cell { value: Some(step.connections.into()), ..count(step.connections).into() };
+        let connections =
+            TableCell { value: Some(step.connections.into()), ..count(step.connections).into() };
         let cells = columns().map(|(figure, variant)| cell(scope, step, figure, variant));
         table.push(std::iter::once(connections).chain(cells));
     }
     table
 }
 
-fn cell(scope: Scope<'_>, step: &StepFindings, (_, point, cell): &SweepFigure, variant: &str) -> Cell {
+fn cell(scope: Scope<'_>, step: &StepFindings, (_, point, cell): &SweepFigure, variant: &str) -> TableCell {
     let Some(variant) = step.variant(variant) else { return absent("did not run") };
     if variant.rate.is_none() {
         return placeholder(scope, variant).into();
@@ -164,7 +165,7 @@ fn cell(scope: Scope<'_>, step: &StepFindings, (_, point, cell): &SweepFigure, v
     let ends = point.blocks.map(|ends| [ends.low, ends.high].map(cell));
     let note = ends.as_ref().map(|[low, high]| format!("blocks from {} to {}", low.text, high.text));
     let spread = ends.and_then(|[low, high]| Some(Interval { low: low.value?, high: high.value? }));
-    Cell { note: note.unwrap_or_default(), spread, ..cell(point.value) }
+    TableCell { note: note.unwrap_or_default(), spread, ..cell(point.value) }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use dbdyno_analyse::metrics::Metric;
-use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Source};
+use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, ValueSource};
 use dbdyno_analyse::{Findings, MetricGroup, Verdict};
 
 use super::Scope;
@@ -20,7 +20,7 @@ fn key((step, variant): (&'static str, &'static str)) -> Key<'static> {
         variant,
         block: None,
         machine: None,
-        source: Source::Run,
+        source: ValueSource::Run,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::fixture;
 #[test]
 fn each_kind_of_table_is_shown_only_where_it_has_rows() {
     let titles = |findings: &Findings| {
-        let of_rates = OF_WORKLOAD.iter().filter(|view| view.part == Part::Rates);
+        let of_rates = OF_WORKLOAD.iter().filter(|view| view.part == ViewPart::Rates);
         let all = of_rates.flat_map(|view| (view.tables)(scope(findings)));
         all.map(|table| table.title.split([':', '(']).next().unwrap_or_default().trim().to_owned())
             .collect::<Vec<_>>()

@@ -6,7 +6,7 @@ use dbdyno_model::Colours;
 
 use super::cells::{self, Rated, fixed_cell, headline_cell, headline_text, joined, placeholder};
 use super::{Scope, explained};
-use crate::document::{Cell, Table, Tone};
+use crate::document::{Table, TableCell, Tone};
 use crate::words::{TIMES_TABLE, listed, missed_blocks_text, missed_text, reached_rate_text};
 
 const MEANINGS: [(Tone, &str); 3] = [
@@ -51,7 +51,7 @@ fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep
     }
 }
 
-fn rate_cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
+fn rate_cells(scope: Scope<'_>, step: &StepFindings) -> Vec<TableCell> {
     let is_fixed_rate = step.is_fixed_rate(&scope.run.base);
     // A rate that the plan sets is neither high nor low.
     let of_variant = |variant| rated(step, variant).filter(|rated| !(is_fixed_rate && rated.kept));
@@ -74,7 +74,7 @@ fn rate_cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
                 };
                 let sign = if misses && tone == Tone::Lowest { "▼ SLA" } else { tone.sign() };
                 let cell = headline_cell(step, rate, variant.cut_off);
-                Cell { tone, sign, note: note(step, variant, tone), spread: spread(variant), ..cell }
+                TableCell { tone, sign, note: note(step, variant, tone), spread: spread(variant), ..cell }
             }
             None => placeholder(scope, variant).into(),
         })
@@ -159,7 +159,7 @@ pub(super) fn targets(scope: Scope<'_>) -> Vec<Table> {
     );
     let heads: Vec<&str> = scope.variants().into_iter().chain(["target"]).collect();
     let row = |step: &StepFindings| {
-        let target = Cell { tone: Tone::Missed, ..fixed_cell(step.target?.0, 0) };
+        let target = TableCell { tone: Tone::Missed, ..fixed_cell(step.target?.0, 0) };
         let cells = step.variants.iter().map(|variant| target_cell(scope, step, variant));
         Some(cells.chain([target]).collect())
     };
@@ -167,11 +167,11 @@ pub(super) fn targets(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(table, &[(Tone::Lowest, "target missed")])]
 }
 
-fn target_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
+fn target_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> TableCell {
     let Some(rate) = variant.background_rate else { return placeholder(scope, variant).into() };
     let tone = if step.misses(variant) { Tone::Lowest } else { Tone::Plain };
     let note = missed_text(step, variant).or_else(|| missed_blocks_text(step, variant));
-    Cell { tone, sign: tone.sign(), note: note.unwrap_or_default(), ..fixed_cell(rate, 0) }
+    TableCell { tone, sign: tone.sign(), note: note.unwrap_or_default(), ..fixed_cell(rate, 0) }
 }
 
 #[cfg(test)]

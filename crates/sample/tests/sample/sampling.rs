@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Recording, retry_if_disturbed, wait_for};
 use dbdyno_db::{DatabaseAddress, DatabaseServer, TimeLimits, mysql, null};
-use dbdyno_sample::{Config, Error, Report, Sampler};
+use dbdyno_sample::{Config, Error, Sampler, SamplerReport};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -76,7 +76,7 @@ impl Drop for Process {
 }
 
 /// Samples from before `work` begins until after it ends.
-fn sample(config: &Config, recording: &Recording, work: impl FnOnce()) -> Report {
+fn sample(config: &Config, recording: &Recording, work: impl FnOnce()) -> SamplerReport {
     let sampler = Sampler::start(config, |header| recording.counters(header)).unwrap();
     sampler.begin(Instant::now());
     recording.wait_for_first_samples();

@@ -22,14 +22,14 @@ use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 
-use crate::dbt3::options::{Dbt3Options, Parameters, Part};
+use crate::dbt3::options::{Dbt3Options, Dbt3Part, Parameters};
 use crate::dbt3::queries::{Dialect, Hint};
 use crate::dbt3::schema::Dbt3Table;
 use crate::dbt3::steps::{Dbt3Step, Dbt3StepKind};
 use crate::dbt3::tasks::{AnyTask, Ledger};
 use crate::deviations::of_rows;
 use crate::options::Verify;
-use crate::step::{Cell, StepOptions};
+use crate::step::{StepOptions, WorkloadCell};
 use crate::{
     Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries,
 };
@@ -66,7 +66,7 @@ impl Dbt3Setup {
     /// loaded rows.
     fn has_published_answers(&self) -> bool {
         let options = &self.options;
-        let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.restores_each_step();
+        let is_fresh = options.parts.first() == Some(&Dbt3Part::Queries) || options.data.restores_each_step();
         options.scale_factor == 1.0
             && options.parameters == Parameters::Validation
             && options.verify != Verify::Off
@@ -131,7 +131,7 @@ impl Workload for Dbt3 {
 
     fn summaries() -> Vec<WorkloadSummary> {
         let options = Dbt3Options {
-            parts: vec![Part::Queries, Part::Power, Part::Throughput],
+            parts: vec![Dbt3Part::Queries, Dbt3Part::Power, Dbt3Part::Throughput],
             ..Dbt3Options::default()
         };
         summaries::of::<Self>(&options)
@@ -150,9 +150,9 @@ impl Workload for Dbt3 {
         Self { shared, steps: options.list(), ledger: Ledger::default() }
     }
 
-    fn cell(&self) -> Cell<'_, Dbt3Options> {
+    fn cell(&self) -> WorkloadCell<'_, Dbt3Options> {
         let Dbt3Setup { options, context } = &*self.shared;
-        Cell { options, context, steps: &self.steps }
+        WorkloadCell { options, context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {

@@ -30,7 +30,7 @@ pub enum Parameters {
 /// Measured steps that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum Dbt3Part {
     /// A step for each query: `q1` to `q22`.
     Queries,
     /// The step `power`: a refresh function, all queries in the order of stream 0, the other
@@ -53,7 +53,7 @@ with_defaults! {
         pub scale_factor: f64 = 1.0,
         /// What runs after the load, in this order.
         #[schemars(extend("uniqueItems" = true))]
-        pub parts: Vec<Part> = vec![Part::Queries],
+        pub parts: Vec<Dbt3Part> = vec![Dbt3Part::Queries],
         /// Queries that have a step, in its order; `power` and `throughput` always have all.
         #[serde(deserialize_with = "query_numbers")]
         #[schemars(inner(range(min = 1, max = 22)), extend("uniqueItems" = true))]
@@ -172,7 +172,7 @@ impl WorkloadOptions for Dbt3Options {
     }
 
     fn needs(&self) -> Needs {
-        let streams = if self.parts.contains(&Part::Throughput) { self.streams + 1 } else { 1 };
+        let streams = if self.parts.contains(&Dbt3Part::Throughput) { self.streams + 1 } else { 1 };
         Needs {
             connections: self.load_connections.max(streams),
             data_bytes: Some(table_bytes(self)),
@@ -205,8 +205,8 @@ fn repetitions_problem(options: &Dbt3Options) -> Option<Mistake> {
 /// mistake in the option `key` when the plan has no step for that query.
 fn outer_tables(options: &Dbt3Options, key: &'static str, name: &str) -> Result<Vec<&'static str>, Mistake> {
     let number = name.strip_prefix('q').and_then(|number| number.parse().ok());
-    let known =
-        number.filter(|number| options.queries.contains(number) && options.parts.contains(&Part::Queries));
+    let known = number
+        .filter(|number| options.queries.contains(number) && options.parts.contains(&Dbt3Part::Queries));
     let unknown = || (key, format!("{key} names {name}, which is not one of the plan's queries"));
     known.map(joined_tables).ok_or_else(unknown)
 }

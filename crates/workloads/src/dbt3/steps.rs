@@ -9,7 +9,7 @@ use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::dbt3::Dbt3Setup;
-use crate::dbt3::options::{Dbt3Options, Part};
+use crate::dbt3::options::{Dbt3Options, Dbt3Part};
 use crate::dbt3::queries::ORDERS;
 use crate::dbt3::queries::{COUNT, Hint, shape};
 use crate::dbt3::rows::{about_bytes, assigned, load_sql};
@@ -65,9 +65,9 @@ impl StepOptions for Dbt3Options {
         ];
         let load = load.into_iter().map(|(name, kind)| self.step(name, kind)).collect();
         let measured = self.parts.iter().flat_map(|part| match part {
-            Part::Queries => self.queries.iter().flat_map(|&number| self.query_steps(number)).collect(),
-            Part::Power => vec![self.step("power", Dbt3StepKind::Power)],
-            Part::Throughput => vec![self.step("throughput", Dbt3StepKind::Throughput)],
+            Dbt3Part::Queries => self.queries.iter().flat_map(|&number| self.query_steps(number)).collect(),
+            Dbt3Part::Power => vec![self.step("power", Dbt3StepKind::Power)],
+            Dbt3Part::Throughput => vec![self.step("throughput", Dbt3StepKind::Throughput)],
         });
         checked(load_steps(load).into_iter().chain(measured).collect(), self.verify)
     }
@@ -275,7 +275,7 @@ mod tests {
     fn every_query_and_every_join_order_is_a_step() {
         let order = ["lineitem", "orders", "customer"].map(str::to_owned).to_vec();
         let options = Dbt3Options {
-            parts: vec![Part::Queries, Part::Power, Part::Throughput],
+            parts: vec![Dbt3Part::Queries, Dbt3Part::Power, Dbt3Part::Throughput],
             queries: vec![3, 1],
             join_orders: BTreeMap::from([("q3".to_owned(), vec![order.clone(), order])]),
             indexes: BTreeMap::from([("q1".to_owned(), vec!["i_l_shipdate".to_owned()])]),

@@ -31,7 +31,7 @@ use crate::insert_benchmark::options::{Clock, InsertBenchmarkOptions};
 use crate::insert_benchmark::steps::{ClientPart, InsertStepKind};
 use crate::insert_benchmark::tasks::{AnyTask, Client};
 use crate::options::Protocol;
-use crate::step::{Cell, Step, StepOptions};
+use crate::step::{Step, StepOptions, WorkloadCell};
 use crate::{Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload};
 
 pub struct InsertBenchmark {
@@ -146,9 +146,9 @@ impl Workload for InsertBenchmark {
         Self { shared: Arc::new(InsertSetup { options: options.clone(), context, prepared }), steps, history }
     }
 
-    fn cell(&self) -> Cell<'_, InsertBenchmarkOptions> {
+    fn cell(&self) -> WorkloadCell<'_, InsertBenchmarkOptions> {
         let InsertSetup { options, context, .. } = &*self.shared;
-        Cell { options, context, steps: &self.steps }
+        WorkloadCell { options, context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {

@@ -33,7 +33,7 @@ use crate::oltp::steps::OltpStepKind;
 use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
-use crate::step::{Cell, StepOptions};
+use crate::step::{StepOptions, WorkloadCell};
 use crate::summaries::step_description;
 use crate::{Context, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries};
 
@@ -141,8 +141,8 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    fn cell(&self) -> Cell<'_, MicrobenchmarksOptions> {
-        Cell { options: &self.options, context: &self.context, steps: &self.steps }
+    fn cell(&self) -> WorkloadCell<'_, MicrobenchmarksOptions> {
+        WorkloadCell { options: &self.options, context: &self.context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {

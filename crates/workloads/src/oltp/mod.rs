@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use dbdyno_db::{AnySession, KeySource};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::{Table, TableValue, Values};
+use dbdyno_plan::{TableValue, Values, WorkloadTable};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
 use crate::options::Verify;
 use crate::settle::SettleAfter;
-use crate::step::{Cell, StepOptions};
+use crate::step::{StepOptions, WorkloadCell};
 use crate::{
     Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries,
 };
@@ -149,7 +149,7 @@ impl Workload for Oltp {
     type ConnectionTask = AnyTask;
 
     /// Sets those defaults of a profile that the table does not set itself.
-    fn add_defaults(table: &mut Table<'_>) {
+    fn add_defaults(table: &mut WorkloadTable<'_>) {
         const KEY: &str = "profile";
         if table.text(KEY) == Some("sysbench-0.5") {
             table.set_default("protocol", TableValue::Text("text"), KEY);
@@ -179,9 +179,9 @@ impl Workload for Oltp {
         Self { shared, steps: options.list(), contents: Contents::default(), first_new_id: 0 }
     }
 
-    fn cell(&self) -> Cell<'_, OltpOptions> {
+    fn cell(&self) -> WorkloadCell<'_, OltpOptions> {
         let OltpSetup { options, context } = &*self.shared;
-        Cell { options, context, steps: &self.steps }
+        WorkloadCell { options, context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {

@@ -37,7 +37,7 @@ use self::verify::Balances;
 use crate::connection::any_task;
 use crate::deviations::of_rows;
 use crate::pgbench::variables::Value;
-use crate::step::{Cell, StepOptions};
+use crate::step::{StepOptions, WorkloadCell};
 use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, checks};
 pub use sources::{BUILTINS, Builtin, builtin};
 pub use task::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
@@ -117,7 +117,7 @@ impl PgbenchSetup {
         };
         let commands = &source.commands;
         // A jump is not written in the script, so it has no number.
-        let is_written = |command: &&script::Command| !matches!(command.action, Action::Jump(_));
+        let is_written = |command: &&script::ScriptCommand| !matches!(command.action, Action::Jump(_));
         let number = commands[..=command].iter().filter(is_written).count();
         let text = commands[command].text.trim_start_matches('\\');
         let word: String = text.chars().take_while(char::is_ascii_alphabetic).collect();
@@ -297,9 +297,9 @@ impl Workload for Pgbench {
         Self { setup: PgbenchSetup::new(options, context, None), steps: options.list(), balances: None }
     }
 
-    fn cell(&self) -> Cell<'_, PgbenchOptions> {
+    fn cell(&self) -> WorkloadCell<'_, PgbenchOptions> {
         let PgbenchSetup { options, context, .. } = &*self.setup;
-        Cell { options, context, steps: &self.steps }
+        WorkloadCell { options, context, steps: &self.steps }
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {

@@ -11,7 +11,7 @@ pub(crate) const NO_COPY: &str =
     "COPY is not supported in pgbench, aborting; load rows with INSERT, or before the run";
 
 #[derive(Debug, Clone)]
-pub(crate) struct Command {
+pub(crate) struct ScriptCommand {
     /// Line of its first character, from 1.
     pub(crate) line: u32,
     /// The text as it is in the script.
@@ -60,7 +60,7 @@ pub(crate) struct Keep {
 
 /// Parses the commands of a script in the order in which they run. Variables get indexes into
 /// `names`.
-pub(crate) fn read(text: &str, names: &mut Names) -> Result<Vec<Command>, String> {
+pub(crate) fn read(text: &str, names: &mut Names) -> Result<Vec<ScriptCommand>, String> {
     let mut reader = ScriptReader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
     let (mut rest, mut line) = (text, 1);
     while !rest.is_empty() {
@@ -279,7 +279,7 @@ struct OpenChoice {
 
 struct ScriptReader<'a> {
     names: &'a mut Names,
-    commands: Vec<Command>,
+    commands: Vec<ScriptCommand>,
     open: Vec<OpenChoice>,
     /// The line where the open pipeline began.
     pipeline: Option<u32>,
@@ -287,7 +287,7 @@ struct ScriptReader<'a> {
 
 impl ScriptReader<'_> {
     fn push(&mut self, line: u32, text: &str, action: Action) {
-        self.commands.push(Command { line, text: text.to_owned(), action });
+        self.commands.push(ScriptCommand { line, text: text.to_owned(), action });
     }
 
     fn sql(&mut self, text: &str, line: u32) -> Result<(), String> {
@@ -436,7 +436,7 @@ impl ScriptReader<'_> {
         Ok(())
     }
 
-    fn end(self) -> Result<Vec<Command>, String> {
+    fn end(self) -> Result<Vec<ScriptCommand>, String> {
         if !self.open.is_empty() {
             return Err("\\if without matching \\endif".to_owned());
         }
@@ -489,7 +489,7 @@ mod tests {
         let mut names = Names::default();
         let commands = super::read(text, &mut names)?;
         let variables = Variables::new(names.into());
-        let shown = |command: &Command| {
+        let shown = |command: &ScriptCommand| {
             let action = match &command.action {
                 Action::Sql(sql) => {
                     let piece = |piece: &Piece| match piece {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::pgbench::script::{self, Command};
+use crate::pgbench::script::{self, ScriptCommand};
 use crate::pgbench::variables::Names;
 use crate::workload::sha256;
 
@@ -25,7 +25,7 @@ pub(crate) struct ScriptSource {
     pub(crate) name: String,
     pub(crate) weight: u64,
     pub(crate) text: String,
-    pub(crate) commands: Vec<Command>,
+    pub(crate) commands: Vec<ScriptCommand>,
     pub(crate) builtin: Option<&'static Builtin>,
 }
 

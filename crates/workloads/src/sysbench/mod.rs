@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde_json::{Map, json};
 
 use crate::deviations::of_rows;
-use crate::step::{Cell, StepOptions};
+use crate::step::{StepOptions, WorkloadCell};
 use crate::sysbench::files::SysbenchScript;
 use crate::sysbench::machine::{EventOutcome, Machine, StateIdentity, error_text, plain};
 use crate::sysbench::options::{Offers, SysbenchOptions, values_problem};
@@ -207,9 +207,9 @@ impl Workload for Sysbench {
         Self { setup: SysbenchSetup::new(options, context), steps: options.list(), main: None }
     }
 
-    fn cell(&self) -> Cell<'_, SysbenchOptions> {
+    fn cell(&self) -> WorkloadCell<'_, SysbenchOptions> {
         let SysbenchSetup { options, context, .. } = &*self.setup;
-        Cell { options, context, steps: &self.steps }
+        WorkloadCell { options, context, steps: &self.steps }
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {

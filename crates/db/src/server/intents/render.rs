@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dbdyno_products::{EMBEDDED, Product, Release};
 
 use super::data::{Intent, IntentData, IntentSettings, Limit, OptionState, RenderRule};
-use super::value::{Value, same_value};
+use super::value::{IntentValue, same_value};
 use super::{Intents, RequestedIntent, data, value};
 use crate::server::{Base, Error};
 
@@ -18,7 +18,7 @@ const REDO_FILES: u64 = 2;
 const MIB: u64 = 1 << 20;
 
 /// The result for one intent on one server.
-enum Outcome<'a> {
+enum IntentOutcome<'a> {
     Rules(Vec<&'a RenderRule>),
     /// The server lacks the feature and the config requests its absence, so no option is needed.
     Fulfilled,
@@ -36,16 +36,16 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
         let Some(requested) = intents.get(&intent.name) else { continue };
         let request = format!("{} = {}", requested.name, requested.value);
         match outcome(server, intent, requested) {
-            Outcome::Rules(rules) => {
+            IntentOutcome::Rules(rules) => {
                 for rule in rules {
                     add_rule(&mut rendered, rule, &request, requested, intents);
                 }
             }
-            Outcome::Fulfilled => {}
-            Outcome::Impossible(why) if requested.where_possible => {
+            IntentOutcome::Fulfilled => {}
+            IntentOutcome::Impossible(why) if requested.where_possible => {
                 rendered.notes.push(format!("{request} is left out, as where_possible allows: {why}"));
             }
-            Outcome::Impossible(why) => wrong.push(format!("{request}: {why}")),
+            IntentOutcome::Impossible(why) => wrong.push(format!("{request}: {why}")),
         }
     }
     if wrong.is_empty() {
@@ -60,24 +60,24 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
 }
 
 /// Finds the rules that fulfil the request on this server. If there are none, the result says why.
-fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, requested: &RequestedIntent) -> Outcome<'a> {
+fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, requested: &RequestedIntent) -> IntentOutcome<'a> {
     let fits = |rule: &&RenderRule| fits_version(server, rule, &requested.value);
     let candidates: Vec<&RenderRule> = intent.way.iter().filter(fits).collect();
     if let Some(rule) = candidates.iter().find(|rule| lacks(server, rule).is_none()) {
         if let Some(why) =
             intent.limit.iter().find_map(|limit| exceeded_limit(server, intent, limit, &requested.value))
         {
-            return Outcome::Impossible(why);
+            return IntentOutcome::Impossible(why);
         }
         let also = intent.also.iter().filter(fits).filter(|rule| lacks(server, rule).is_none());
-        return Outcome::Rules(std::iter::once(*rule).chain(also).collect());
+        return IntentOutcome::Rules(std::iter::once(*rule).chain(also).collect());
     }
     if let Some(why) = candidates.first().and_then(|rule| lacks(server, rule)) {
-        return Outcome::Impossible(why);
+        return IntentOutcome::Impossible(why);
     }
     let there = accepted_words(server, intent);
     if there.is_none() && is_absent_as_requested(server, intent, &requested.value) {
-        return Outcome::Fulfilled;
+        return IntentOutcome::Fulfilled;
     }
     let value = requested.value.to_string();
     let where_else = data::described(intent, |rule| rule.set.is_some() || rule.values.contains_key(&value));
@@ -85,14 +85,14 @@ fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, requested: &RequestedI
         Some(words) if !words.is_empty() => format!("{} takes {} here", server.title, words.join(", ")),
         _ => format!("{} has none", server.title),
     };
-    Outcome::Impossible(match where_else.is_empty() {
+    IntentOutcome::Impossible(match where_else.is_empty() {
         true => here,
         false => format!("{here}; it exists in {where_else}"),
     })
 }
 
 /// Whether product and version have the options that `rule` sets for `value`.
-fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &Value) -> bool {
+fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &IntentValue) -> bool {
     let Some(set) = settings(rule, value) else { return false };
     rule.on.iter().any(|on| on.covers(server.product))
         && rule.span.contains(server.version)
@@ -100,11 +100,11 @@ fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &Value) -> bool
 }
 
 /// The rule's options for `value`: those for that value, otherwise those for any value.
-fn settings<'a>(rule: &'a RenderRule, value: &Value) -> Option<&'a IntentSettings> {
+fn settings<'a>(rule: &'a RenderRule, value: &IntentValue) -> Option<&'a IntentSettings> {
     let of_value = rule.values.iter().find(|(word, _)| value.is(word)).map(|(_, set)| set);
     // A word such as `off` has options only under its own name. The options for any value need a
     // number, which a word lacks.
-    let is_word = matches!(value, Value::Word(_)) && !rule.values.is_empty();
+    let is_word = matches!(value, IntentValue::Word(_)) && !rule.values.is_empty();
     of_value.or_else(|| rule.set.as_ref().filter(|_| !is_word))
 }
 
@@ -132,7 +132,7 @@ fn exceeded_limit(
     server: &ConfigServer,
     intent: &Intent,
     limit: &Limit,
-    requested: &Value,
+    requested: &IntentValue,
 ) -> Option<String> {
     if !limit.on.iter().any(|on| on.covers(server.product)) || !limit.span.contains(server.version) {
         return None;
@@ -167,7 +167,7 @@ fn accepted_words<'a>(server: &ConfigServer, intent: &'a Intent) -> Option<Vec<&
     (is_there || !words.is_empty()).then_some(words)
 }
 
-fn is_absent_as_requested(server: &ConfigServer, intent: &Intent, requested: &Value) -> bool {
+fn is_absent_as_requested(server: &ConfigServer, intent: &Intent, requested: &IntentValue) -> bool {
     intent.absent.iter().any(|absent| {
         let of_product = absent.on.is_empty() || absent.on.iter().any(|on| on.covers(server.product));
         of_product && absent.span.contains(server.version) && requested.is(&absent.value)
@@ -186,7 +186,7 @@ fn add_rule(
         rendered.add_plugin(plugin, request);
     }
     let mut placeholders = requested.value.placeholders();
-    if let Value::Size(bytes) = requested.value {
+    if let IntentValue::Size(bytes) = requested.value {
         let files =
             intents.get("redo_files").and_then(|files| files.value.number()).map_or(REDO_FILES, |n| n as u64);
         placeholders.push(("{redo_files}", files.to_string()));

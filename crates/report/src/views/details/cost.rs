@@ -10,7 +10,7 @@ use dbdyno_analyse::{
 };
 
 use super::of_runs;
-use crate::document::{Cell, Column, Table};
+use crate::document::{Column, Table, TableCell};
 use crate::number::{count, fixed, rate};
 use crate::views::bounded_text;
 use crate::views::cells::known;
@@ -187,7 +187,7 @@ pub(crate) fn by_user(step: &StepFindings) -> Table {
             let decimals = if column.unit == IO_UNIT { 3 } else { 2 };
             known(values[at], fixed(values[at], decimals))
         });
-        table.push(std::iter::once(Cell::from(variant.variant.as_str())).chain(cells));
+        table.push(std::iter::once(TableCell::from(variant.variant.as_str())).chain(cells));
     }
     table
 }

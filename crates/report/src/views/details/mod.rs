@@ -8,7 +8,7 @@ pub(crate) mod statistics;
 
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
 
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 use crate::warnings::reasons_text;
 use crate::words;
 
@@ -61,7 +61,7 @@ pub(crate) fn has_blocks(step: &StepFindings) -> bool {
 /// Makes a table of all runs of a step. `rows` returns the rows of one run, under the columns of
 /// `table`. Further columns in front say which run a row belongs to. A run that must not be used
 /// says so in every table.
-fn of_runs<C: Into<Cell>, R: IntoIterator<Item = Vec<C>>>(
+fn of_runs<C: Into<TableCell>, R: IntoIterator<Item = Vec<C>>>(
     step: &StepFindings,
     table: Table,
     rows: impl Fn(&StepRun) -> R,
@@ -77,7 +77,7 @@ fn of_runs<C: Into<Cell>, R: IntoIterator<Item = Vec<C>>>(
         };
         for row in rows(run) {
             let block = has_blocks.then(|| run.block.to_string());
-            let run_cells = std::iter::once(label.clone()).chain(block).map(Cell::from);
+            let run_cells = std::iter::once(label.clone()).chain(block).map(TableCell::from);
             grid.push(run_cells.chain(row.into_iter().map(Into::into)));
         }
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn the_block_column_appears_only_with_a_second_block() {
         let columns =
-            |blocks| of_runs(&pair("l.i0", 1.0, blocks), Table::default(), |_| None::<Vec<Cell>>).labels;
+            |blocks| of_runs(&pair("l.i0", 1.0, blocks), Table::default(), |_| None::<Vec<TableCell>>).labels;
         assert_eq!([1, 2].map(columns), [1, 2]);
     }
 

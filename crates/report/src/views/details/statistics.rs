@@ -4,7 +4,7 @@
 use dbdyno_analyse::{Bound, Inference, Paired, Steadiness, StepFindings, Validity, VariantStep, p_text};
 
 use super::{has_blocks, of_runs, runs};
-use crate::document::{Cell, Table};
+use crate::document::{Table, TableCell};
 use crate::number::{
     NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate, ratio, seconds_text,
 };
@@ -22,7 +22,7 @@ pub(crate) fn one_by_one(step: &StepFindings) -> Table {
     let table = table("executions").without(if several { &[] } else { &["stream"] });
     of_runs(step, table, |run| {
         let row = run.executions.iter().map(|execution| {
-            let mut row = vec![Cell::from(execution.name.as_str())];
+            let mut row = vec![TableCell::from(execution.name.as_str())];
             row.extend(several.then(|| execution.client.to_string().into()));
             row.push(execution.repetition.to_string().into());
             row.push(headline_cell(step, execution.seconds, execution.cut_off));
@@ -140,7 +140,7 @@ pub(super) fn by_variant(step: &StepFindings) -> Table {
     grid
 }
 
-fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<Cell> {
+fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<TableCell> {
     let valid = variant.valid_runs().count();
     let mut row = vec![variant.variant.clone().into(), format!("{valid} of {}", variant.runs.len()).into()];
     row.push(figure_cell(step, variant.rate, variant.cut_off));
@@ -166,8 +166,8 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
     row
 }
 
-fn figure_cell(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> Cell {
-    figure.map_or_else(|| Cell::from(NOT_AVAILABLE), |figure| headline_cell(step, figure, cut_off))
+fn figure_cell(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> TableCell {
+    figure.map_or_else(|| TableCell::from(NOT_AVAILABLE), |figure| headline_cell(step, figure, cut_off))
 }
 
 /// Makes the table with the rate of each single run. There is none for a single block.
@@ -196,9 +196,9 @@ pub(crate) fn by_block(step: &StepFindings) -> Vec<Table> {
 
 /// Makes a table cell with the ratio in three decimals. For a bound it says on which side the true
 /// ratio lies.
-fn ratio_cell(value: Option<f64>, bound: Option<Bound>) -> Cell {
+fn ratio_cell(value: Option<f64>, bound: Option<Bound>) -> TableCell {
     let bound = bound.filter(|_| value.is_some());
-    Cell { bound, ..known(value, format!("{}{}", sign_of(bound), ratio(value, 3))) }
+    TableCell { bound, ..known(value, format!("{}{}", sign_of(bound), ratio(value, 3))) }
 }
 
 /// Returns the variant's ratio to the base in one block, when both are valid there.
@@ -252,8 +252,9 @@ mod tests {
         new.to_base.ratio.as_mut().unwrap().bound = Some(Bound::MoreThan);
         new.to_base.block_bounds = [(new.runs[1].block, Bound::MoreThan)].into();
         let marked = |table: &Table, row: usize| -> Vec<String> {
-            let marked =
-                |(at, cell): &(usize, &Cell)| cell.bound.is_some() && cell.text.starts_with("> ") && *at > 0;
+            let marked = |(at, cell): &(usize, &TableCell)| {
+                cell.bound.is_some() && cell.text.starts_with("> ") && *at > 0
+            };
             let cells = table.rows[row].iter().enumerate().filter(marked);
             cells.map(|(at, _)| table.columns[at].name.to_string()).collect()
         };
