@@ -41,17 +41,17 @@ const FINDINGS: [(&str, &str); 5] = [
     ("cannot_be_tried", "cannot be tried"),
 ];
 
-/// What the words in the tables mean, as the analysis uses them.
+/// What the words in the table mean, as the analysis uses them.
 const RULES: &str = "\
 * *Seen*: in more than half of the finding's steps the [comparison](../concepts/statistics.md) is \
 decided as the report says.
 * *Not seen*: it is decided against the report in as many steps, or more.
 * *Undecided*: neither.
-* *Invalid here*: its steps ran, and none is valid.
-* *Cannot be tried here*: the small size lacks the servers or settings.
+* *Invalid*: its steps ran, and none is valid.
+* *Cannot be tried*: the small size lacks the servers or settings.
 
 Of single figures, which are ratios: *agrees*: the whole measured 95 % interval is within 10 % of the \
-published one; *contradicts*: none of the interval is; *too wide to tell*: neither.
+published one; *contradicts*: none of the interval is; *too wide*: neither, so the interval tells nothing.
 ";
 
 pub(crate) fn make(args: &ReportsArgs) -> Result<()> {
@@ -215,7 +215,7 @@ fn counts(run: &Value) -> Vec<String> {
     let figures = run["figures"].as_object().into_iter().flatten().filter(|(_, count)| **count != 0);
     let figures: Vec<String> =
         figures.map(|(agreement, count)| format!("{}: {count}", agreement.replace('_', " "))).collect();
-    let figures = if figures.is_empty() { "none in its text".to_owned() } else { figures.join(", ") };
+    let figures = if figures.is_empty() { "none compared".to_owned() } else { figures.join(", ") };
     FINDINGS.iter().map(|(key, _)| of(key)).chain([figures]).collect()
 }
 

@@ -28,7 +28,7 @@ pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use deviations::{Original, Surroundings};
 pub use engine::takes_streams;
 pub use error::Error;
-pub use step::{DataSize, Step, StepOptions, WorkloadCell};
+pub use step::{DataSize, Step, StepOptions, WorkloadParts};
 pub use summaries::{OperationSummary, StepSummary, WorkloadSummary};
 pub(crate) use workload::planned;
 pub use workload::{AnyWorkload, Boxed, Context, Entry, Explained, Kind, Steps, Tasks, Work, Workload};

@@ -105,13 +105,13 @@ pub struct DataSize {
 }
 
 /// What a workload was made from, for the work that is the same for all workloads.
-pub struct WorkloadCell<'a, O: StepOptions> {
+pub struct WorkloadParts<'a, O: StepOptions> {
     pub options: &'a O,
     pub context: &'a Context,
     pub steps: &'a [Step<O::Kind>],
 }
 
-impl<O: StepOptions> WorkloadCell<'_, O> {
+impl<O: StepOptions> WorkloadParts<'_, O> {
     /// Returns whether the tables are read after step `index`.
     pub(crate) fn is_checked(&self, index: usize) -> bool {
         self.steps[index].is_checked && self.context.stores_data()

@@ -99,7 +99,7 @@ pub(crate) fn context() -> Context {
 
 /// Returns the specifications of a workload's steps, from which summaries are made.
 pub(crate) fn specs(workload: &impl Workload) -> impl Iterator<Item = StepSpec> {
-    (0..workload.cell().steps.len()).map(|index| workload.spec(index))
+    (0..workload.parts().steps.len()).map(|index| workload.spec(index))
 }
 
 /// Returns the summary of a workload whose steps come in only one order.

@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 
 use crate::deviations::of_surroundings;
 use crate::settle::cleanup;
-use crate::step::{StepOptions, WorkloadCell};
+use crate::step::{StepOptions, WorkloadParts};
 use crate::summaries::{self, WorkloadSummary};
 use crate::{Error, Original, Result, Surroundings, checks};
 
@@ -202,7 +202,7 @@ pub trait Workload: Steps + Sized + 'static {
     fn new(options: &Self::Options, context: Context) -> Self;
 
     /// Returns what the workload was made from.
-    fn cell(&self) -> WorkloadCell<'_, Self::Options>;
+    fn parts(&self) -> WorkloadParts<'_, Self::Options>;
 
     /// Returns the names of its tables, or `None` where only the database knows them. The rows of
     /// such tables are then counted after each step.
@@ -373,7 +373,7 @@ pub trait AnyWorkload: Steps {
 
 impl<W: Workload> AnyWorkload for W {
     fn outlines(&self) -> Vec<&StepOutline> {
-        self.cell().steps.iter().map(|step| &step.outline).collect()
+        self.parts().steps.iter().map(|step| &step.outline).collect()
     }
 
     fn recorded_spec(&self, index: usize) -> StepSpec {
@@ -384,7 +384,7 @@ impl<W: Workload> AnyWorkload for W {
     fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {
         Box::pin(async move {
             let works = self.before_step(index, session).await?;
-            self.cell().context.drop_binlog(session).await?;
+            self.parts().context.drop_binlog(session).await?;
             Ok(works)
         })
     }
@@ -434,11 +434,11 @@ impl<W: Workload> AnyWorkload for W {
                     tables
                 }
             };
-            let cell = self.cell();
-            cell.context.drop_binlog(session).await?;
-            if cell.settles_after(index) {
-                let settle = (&cell.options.settling(), cell.options.original_wait());
-                works.push(cleanup(session, cell.context, &tables, settle, &cell.steps[index].name).await?);
+            let parts = self.parts();
+            parts.context.drop_binlog(session).await?;
+            if parts.settles_after(index) {
+                let settle = (&parts.options.settling(), parts.options.original_wait());
+                works.push(cleanup(session, parts.context, &tables, settle, &parts.steps[index].name).await?);
             }
             Ok(works)
         })

@@ -246,9 +246,9 @@ mod tests {
     use super::*;
 
     /// A source that costs nothing.
-    struct FakeClock;
+    struct FreeSource;
 
-    impl Source for FakeClock {
+    impl Source for FreeSource {
         fn about(&self) -> Map<String, Value> {
             Map::new()
         }
@@ -262,7 +262,7 @@ mod tests {
     fn a_reading_of_10_ms_is_done_every_4_seconds_and_at_boundaries() {
         let start = Instant::now();
         let last = Some((start, Duration::from_millis(10)));
-        let costly = Costly { last, ..Costly::new(FakeClock, Duration::ZERO) };
+        let costly = Costly { last, ..Costly::new(FreeSource, Duration::ZERO) };
         let after = |ms| start + Duration::from_millis(ms);
         assert!(!costly.is_due(Moment::Tick, after(3_999)));
         assert!(costly.is_due(Moment::Tick, after(4_000)));
@@ -273,14 +273,14 @@ mod tests {
     fn a_cheap_reading_keeps_its_shortest_pause() {
         let start = Instant::now();
         let last = Some((start, Duration::ZERO));
-        let costly = Costly { last, ..Costly::new(FakeClock, Duration::from_secs(9)) };
+        let costly = Costly { last, ..Costly::new(FreeSource, Duration::from_secs(9)) };
         assert!(!costly.is_due(Moment::Tick, start + Duration::from_secs(8)));
         assert!(costly.is_due(Moment::Tick, start + Duration::from_secs(9)));
     }
 
     #[test]
     fn a_reading_that_is_not_due_is_no_sample() {
-        let mut source = Costly::new(FakeClock, Duration::from_secs(60));
+        let mut source = Costly::new(FreeSource, Duration::from_secs(60));
         let mut sampled = |moment| source.read(moment, &mut Values::default()).unwrap().is_some();
         assert_eq!([Moment::Boundary, Moment::Tick, Moment::Boundary].map(&mut sampled), [true, false, true]);
     }

@@ -29,7 +29,7 @@ use crate::dbt3::steps::{Dbt3Step, Dbt3StepKind};
 use crate::dbt3::tasks::{AnyTask, Ledger};
 use crate::deviations::of_rows;
 use crate::options::Verify;
-use crate::step::{StepOptions, WorkloadCell};
+use crate::step::{StepOptions, WorkloadParts};
 use crate::{
     Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries,
 };
@@ -150,9 +150,9 @@ impl Workload for Dbt3 {
         Self { shared, steps: options.list(), ledger: Ledger::default() }
     }
 
-    fn cell(&self) -> WorkloadCell<'_, Dbt3Options> {
+    fn parts(&self) -> WorkloadParts<'_, Dbt3Options> {
         let Dbt3Setup { options, context } = &*self.shared;
-        WorkloadCell { options, context, steps: &self.steps }
+        WorkloadParts { options, context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {
@@ -198,7 +198,7 @@ impl Workload for Dbt3 {
             checks.extend(verify::executions(&ledger, self.shared.has_published_answers()));
             checks
         };
-        if self.cell().is_checked(index) {
+        if self.parts().is_checked(index) {
             checks.extend(verify::row_counts(&self.shared, session).await?);
         }
         Ok(checks)

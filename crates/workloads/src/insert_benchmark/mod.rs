@@ -31,7 +31,7 @@ use crate::insert_benchmark::options::{Clock, InsertBenchmarkOptions};
 use crate::insert_benchmark::steps::{ClientPart, InsertStepKind};
 use crate::insert_benchmark::tasks::{AnyTask, Client};
 use crate::options::Protocol;
-use crate::step::{Step, StepOptions, WorkloadCell};
+use crate::step::{Step, StepOptions, WorkloadParts};
 use crate::{Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload};
 
 pub struct InsertBenchmark {
@@ -146,9 +146,9 @@ impl Workload for InsertBenchmark {
         Self { shared: Arc::new(InsertSetup { options: options.clone(), context, prepared }), steps, history }
     }
 
-    fn cell(&self) -> WorkloadCell<'_, InsertBenchmarkOptions> {
+    fn parts(&self) -> WorkloadParts<'_, InsertBenchmarkOptions> {
         let InsertSetup { options, context, .. } = &*self.shared;
-        WorkloadCell { options, context, steps: &self.steps }
+        WorkloadParts { options, context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {
@@ -177,7 +177,7 @@ impl Workload for InsertBenchmark {
 
     async fn check(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         self.history.add(index, &self.steps[index].kind, end);
-        if !self.cell().is_checked(index) {
+        if !self.parts().is_checked(index) {
             return Ok(Vec::new());
         }
         let checks = verify::verify(&self.shared, &self.history, session).await?;

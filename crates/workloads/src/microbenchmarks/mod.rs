@@ -33,7 +33,7 @@ use crate::oltp::steps::OltpStepKind;
 use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
-use crate::step::{StepOptions, WorkloadCell};
+use crate::step::{StepOptions, WorkloadParts};
 use crate::summaries::step_description;
 use crate::{Context, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries};
 
@@ -141,8 +141,8 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    fn cell(&self) -> WorkloadCell<'_, MicrobenchmarksOptions> {
-        WorkloadCell { options: &self.options, context: &self.context, steps: &self.steps }
+    fn parts(&self) -> WorkloadParts<'_, MicrobenchmarksOptions> {
+        WorkloadParts { options: &self.options, context: &self.context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {
@@ -185,7 +185,7 @@ impl Workload for Microbenchmarks {
             return Ok(Vec::new());
         }
         self.contents = self.contents.after(test.effect(), &self.tables.shared, end);
-        if !self.cell().is_checked(index) {
+        if !self.parts().is_checked(index) {
             return Ok(Vec::new());
         }
         let kind = OltpStepKind::Test { test: test.effect(), connections: 1, rate: None };

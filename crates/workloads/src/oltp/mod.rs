@@ -31,7 +31,7 @@ use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
 use crate::options::Verify;
 use crate::settle::SettleAfter;
-use crate::step::{StepOptions, WorkloadCell};
+use crate::step::{StepOptions, WorkloadParts};
 use crate::{
     Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries,
 };
@@ -179,9 +179,9 @@ impl Workload for Oltp {
         Self { shared, steps: options.list(), contents: Contents::default(), first_new_id: 0 }
     }
 
-    fn cell(&self) -> WorkloadCell<'_, OltpOptions> {
+    fn parts(&self) -> WorkloadParts<'_, OltpOptions> {
         let OltpSetup { options, context } = &*self.shared;
-        WorkloadCell { options, context, steps: &self.steps }
+        WorkloadParts { options, context, steps: &self.steps }
     }
 
     fn tables(&self) -> Option<Vec<String>> {
@@ -215,7 +215,7 @@ impl Workload for Oltp {
             OltpStepKind::Index => self.contents,
             OltpStepKind::Test { test, .. } => self.contents.after(test, &self.shared, end),
         };
-        if !self.cell().is_checked(index) {
+        if !self.parts().is_checked(index) {
             return Ok(Vec::new());
         }
         verify::verify(&self.shared, kind, &mut self.contents, session).await

@@ -37,7 +37,7 @@ use self::verify::Balances;
 use crate::connection::any_task;
 use crate::deviations::of_rows;
 use crate::pgbench::variables::Value;
-use crate::step::{StepOptions, WorkloadCell};
+use crate::step::{StepOptions, WorkloadParts};
 use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, checks};
 pub use sources::{BUILTINS, Builtin, builtin};
 pub use task::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
@@ -297,9 +297,9 @@ impl Workload for Pgbench {
         Self { setup: PgbenchSetup::new(options, context, None), steps: options.list(), balances: None }
     }
 
-    fn cell(&self) -> WorkloadCell<'_, PgbenchOptions> {
+    fn parts(&self) -> WorkloadParts<'_, PgbenchOptions> {
         let PgbenchSetup { options, context, .. } = &*self.setup;
-        WorkloadCell { options, context, steps: &self.steps }
+        WorkloadParts { options, context, steps: &self.steps }
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {

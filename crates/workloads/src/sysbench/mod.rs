@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde_json::{Map, json};
 
 use crate::deviations::of_rows;
-use crate::step::{StepOptions, WorkloadCell};
+use crate::step::{StepOptions, WorkloadParts};
 use crate::sysbench::files::SysbenchScript;
 use crate::sysbench::machine::{EventOutcome, Machine, StateIdentity, error_text, plain};
 use crate::sysbench::options::{Offers, SysbenchOptions, values_problem};
@@ -207,9 +207,9 @@ impl Workload for Sysbench {
         Self { setup: SysbenchSetup::new(options, context), steps: options.list(), main: None }
     }
 
-    fn cell(&self) -> WorkloadCell<'_, SysbenchOptions> {
+    fn parts(&self) -> WorkloadParts<'_, SysbenchOptions> {
         let SysbenchSetup { options, context, .. } = &*self.setup;
-        WorkloadCell { options, context, steps: &self.steps }
+        WorkloadParts { options, context, steps: &self.steps }
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {

@@ -154,7 +154,7 @@ fn each_step_of_a_workload_is_listed_with_its_statements_parameters_and_purpose(
       for         several rows changed by one statement, without touching the secondary index
       sends       update, prepared
                   UPDATE sbtestN SET c=? WHERE id IN (?, ... 10 values)
-      parameters  a new c, and update_inlist_ids (10) random ids
+      parameters  a new c, and update_inlist_ids (10) uniform ids
       rate        updates/s
       pitfall     its published name says range=100, but the original's script does not get that option
                   and uses its default of 10

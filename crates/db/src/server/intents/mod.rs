@@ -22,7 +22,7 @@ use data::IntentData;
 pub use data::{OptionRange, OptionState};
 pub use render::{ConfigServer, Plugins, Rendered, Setting, render};
 pub(crate) use render::{OwnConfig, plain_name};
-use value::IntentValue;
+use value::RequestedValue;
 pub use value::same_value;
 
 /// Names of all `product` options in the data, in alphabetical order.
@@ -47,7 +47,7 @@ pub const WHERE_POSSIBLE: &str = "where_possible";
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RequestedIntent {
     pub(crate) name: String,
-    pub(crate) value: IntentValue,
+    pub(crate) value: RequestedValue,
     /// Whether the intent is skipped on servers that do not support it.
     pub(crate) where_possible: bool,
 }
@@ -115,7 +115,7 @@ impl Intents {
     /// An intent's value in bytes, if it is a size.
     pub fn bytes(&self, name: &str) -> Option<u64> {
         match self.get(name)?.value {
-            IntentValue::Size(bytes) => Some(bytes),
+            RequestedValue::Size(bytes) => Some(bytes),
             _ => None,
         }
     }
@@ -129,7 +129,7 @@ impl Intents {
             wrong.push(unknown(name));
             return;
         };
-        match IntentValue::read(intent, given) {
+        match RequestedValue::read(intent, given) {
             Ok(value) => {
                 self.requested.push(RequestedIntent { name: name.to_owned(), value, where_possible })
             }

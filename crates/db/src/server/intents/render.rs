@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dbdyno_products::{EMBEDDED, Product, Release};
 
 use super::data::{Intent, IntentData, IntentSettings, Limit, OptionState, RenderRule};
-use super::value::{IntentValue, same_value};
+use super::value::{RequestedValue, same_value};
 use super::{Intents, RequestedIntent, data, value};
 use crate::server::{Base, Error};
 
@@ -92,7 +92,7 @@ fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, requested: &RequestedI
 }
 
 /// Whether product and version have the options that `rule` sets for `value`.
-fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &IntentValue) -> bool {
+fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &RequestedValue) -> bool {
     let Some(set) = settings(rule, value) else { return false };
     rule.on.iter().any(|on| on.covers(server.product))
         && rule.span.contains(server.version)
@@ -100,11 +100,11 @@ fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &IntentValue) -
 }
 
 /// The rule's options for `value`: those for that value, otherwise those for any value.
-fn settings<'a>(rule: &'a RenderRule, value: &IntentValue) -> Option<&'a IntentSettings> {
+fn settings<'a>(rule: &'a RenderRule, value: &RequestedValue) -> Option<&'a IntentSettings> {
     let of_value = rule.values.iter().find(|(word, _)| value.is(word)).map(|(_, set)| set);
     // A word such as `off` has options only under its own name. The options for any value need a
     // number, which a word lacks.
-    let is_word = matches!(value, IntentValue::Word(_)) && !rule.values.is_empty();
+    let is_word = matches!(value, RequestedValue::Word(_)) && !rule.values.is_empty();
     of_value.or_else(|| rule.set.as_ref().filter(|_| !is_word))
 }
 
@@ -132,7 +132,7 @@ fn exceeded_limit(
     server: &ConfigServer,
     intent: &Intent,
     limit: &Limit,
-    requested: &IntentValue,
+    requested: &RequestedValue,
 ) -> Option<String> {
     if !limit.on.iter().any(|on| on.covers(server.product)) || !limit.span.contains(server.version) {
         return None;
@@ -167,7 +167,7 @@ fn accepted_words<'a>(server: &ConfigServer, intent: &'a Intent) -> Option<Vec<&
     (is_there || !words.is_empty()).then_some(words)
 }
 
-fn is_absent_as_requested(server: &ConfigServer, intent: &Intent, requested: &IntentValue) -> bool {
+fn is_absent_as_requested(server: &ConfigServer, intent: &Intent, requested: &RequestedValue) -> bool {
     intent.absent.iter().any(|absent| {
         let of_product = absent.on.is_empty() || absent.on.iter().any(|on| on.covers(server.product));
         of_product && absent.span.contains(server.version) && requested.is(&absent.value)
@@ -186,7 +186,7 @@ fn add_rule(
         rendered.add_plugin(plugin, request);
     }
     let mut placeholders = requested.value.placeholders();
-    if let IntentValue::Size(bytes) = requested.value {
+    if let RequestedValue::Size(bytes) = requested.value {
         let files =
             intents.get("redo_files").and_then(|files| files.value.number()).map_or(REDO_FILES, |n| n as u64);
         placeholders.push(("{redo_files}", files.to_string()));

@@ -7,7 +7,7 @@ use super::data::{Intent, Kind};
 
 /// A value that fits its intent's kind.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum IntentValue {
+pub(crate) enum RequestedValue {
     /// A number of bytes.
     Size(u64),
     Number(u64),
@@ -39,7 +39,7 @@ const TIME_UNITS: [(&str, u64); 3] = [("h", 3600), ("m", 60), ("s", 1)];
 
 const SIZE_HELP: &str = "write a number and its unit (KiB, MiB, GiB, TiB) in quotes, e.g. \"1 GiB\"";
 
-impl IntentValue {
+impl RequestedValue {
     /// Reads the value that a config gives for `intent`. The error completes a sentence that begins
     /// with the intent's name.
     pub(crate) fn read(intent: &Intent, given: &toml::Value) -> Result<Self, String> {
@@ -118,7 +118,7 @@ impl IntentValue {
 }
 
 /// Writes the value as a plan would, without quotes.
-impl fmt::Display for IntentValue {
+impl fmt::Display for RequestedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size(bytes) => f.write_str(&size(*bytes)),
@@ -246,7 +246,7 @@ mod tests {
 
     fn read(intent: &str, given: impl Into<toml::Value>) -> Result<String, String> {
         let intent = IntentData::get().intent(intent).unwrap();
-        IntentValue::read(intent, &given.into()).map(|value| value.to_string())
+        RequestedValue::read(intent, &given.into()).map(|value| value.to_string())
     }
 
     #[test]
