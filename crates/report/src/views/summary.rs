@@ -382,12 +382,16 @@ fn meanings() -> Column {
     Column { is_words: true, ..Column::ranked("what", "", 5) }
 }
 
+/// The largest number of variants whose intervals the answer's table has, next to the ratios. With more
+/// of them it would be wider than a page. The table of relative rates has all intervals.
+const WITH_INTERVALS: usize = 3;
+
 /// Makes the table of several variants' ratios to the base, each with its interval. A terminal has
 /// the intervals where there is room for all of them.
 fn ratios_table(scope: Scope<'_>, names: &[&str], steps: &[&StepFindings]) -> Table {
     let base = &scope.run.base;
     let has_meanings = steps.iter().any(|step| !step.meaning.is_empty());
-    let has_intervals = has_verdicts(scope);
+    let has_intervals = has_verdicts(scope) && names.len() <= WITH_INTERVALS;
     let mut columns = vec![Column::ranked("step", "", 0)];
     columns.extend(has_meanings.then(meanings));
     columns.push(Column::ranked(base, &unit(steps), 0));
@@ -401,7 +405,7 @@ fn ratios_table(scope: Scope<'_>, names: &[&str], steps: &[&StepFindings]) -> Ta
         line.push(rate_text(scope, step, base).into());
         for found in names.iter().map(|name| step.variant(name)) {
             line.push(found.map_or(NONE.into(), |found| ratio_cell(scope, found)));
-            line.extend(has_intervals.then(|| interval_cell(found)));
+            line.extend(has_intervals.then(|| TableCell { drawn: None, ..interval_cell(found) }));
         }
         line
     };
