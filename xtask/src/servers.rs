@@ -23,9 +23,10 @@ const FIRST: [&str; 3] = ["mariadb-11.8-debian", "mysql-8.0.31", "pg-15.19"];
 /// product, and every server that the shipped plans name. The archives of all but two never change.
 /// The two from Debian move within their line, and `mysql-9-sid` disappears when sid moves to
 /// another line.
-const REST: [&str; 18] = [
+const REST: [&str; 19] = [
     "mariadb-10.1.23",
     "mariadb-10.2.11",
+    "mariadb-10.4.20",
     "mariadb-10.5.23",
     "mariadb-10.11.5",
     "mariadb-11.4.5",
