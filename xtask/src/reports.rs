@@ -51,7 +51,7 @@ decided as the report says.
 * *Cannot be tried*: the small size lacks the servers or settings.
 
 Of single figures, which are ratios: *agrees*: the whole measured 95 % interval is within 10 % of the \
-published one; *contradicts*: none of the interval is; *too wide*: neither, so the interval tells nothing.
+published one; *contradicts*: none of the interval is; *too wide*: neither.
 ";
 
 pub(crate) fn make(args: &ReportsArgs) -> Result<()> {

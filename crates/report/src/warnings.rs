@@ -92,14 +92,14 @@ const ALIKE: usize = 4;
 pub(crate) fn grouped_texts<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
     let mut kinds: Vec<Vec<&Warning>> = Vec::new();
     for warning in warnings {
-        let is_alike = |kind: &&mut Vec<&Warning>| kind[0].code == warning.code;
+        let is_alike = |kind: &&mut Vec<&Warning>| kind[0].code == warning.code && has_kind(kind[0]);
         match kinds.iter_mut().find(is_alike).filter(|_| has_kind(warning)) {
             Some(kind) => kind.push(warning),
             None => kinds.push(vec![warning]),
         }
     }
     let of_kind = |kind: Vec<&Warning>| match kind.as_slice() {
-        [first, others @ ..] if kind.len() >= ALIKE && has_kind(first) => {
+        [first, others @ ..] if kind.len() >= ALIKE => {
             let places: Vec<&str> = others.iter().map(|other| other.places[0].as_str()).collect();
             vec![format!("{} The same holds, with other figures, in {}.", text(first), listed(&places))]
         }

@@ -287,7 +287,8 @@ impl<'a> Pairs<'a> {
                 with_ratio(pair.new, TableCell::toned(&pair.ratio, Tone::of(verdict))),
             ]);
             if has_verdicts {
-                cells.push(interval_cell(pair.new));
+                let drawn = pair.new.and_then(|new| new.to_base.interval());
+                cells.push(TableCell { drawn, ..interval_cell(pair.new) });
                 let is_one_block = pair.new.is_some_and(|new| new.to_base.ratio.is_some());
                 let none = if is_one_block { ONE_BLOCK } else { NONE };
                 let word = verdict.map_or(none, |verdict| verdict.word());
@@ -405,7 +406,7 @@ fn ratios_table(scope: Scope<'_>, names: &[&str], steps: &[&StepFindings]) -> Ta
         line.push(rate_text(scope, step, base).into());
         for found in names.iter().map(|name| step.variant(name)) {
             line.push(found.map_or(NONE.into(), |found| ratio_cell(scope, found)));
-            line.extend(has_intervals.then(|| TableCell { drawn: None, ..interval_cell(found) }));
+            line.extend(has_intervals.then(|| interval_cell(found)));
         }
         line
     };
@@ -425,10 +426,10 @@ fn p99_table(base: &str, names: &[&str], steps: &[&StepFindings]) -> Table {
     table(columns.collect(), steps.iter().map(row))
 }
 
-/// Makes the table cell of a ratio's interval, which a page draws too.
+/// Makes the table cell of a ratio's interval.
 fn interval_cell(found: Option<&VariantStep>) -> TableCell {
     let interval = found.and_then(|found| found.to_base.interval());
-    TableCell { drawn: interval, ..TableCell::from(interval.map_or(NONE.to_owned(), interval_text)) }
+    interval.map_or(NONE.to_owned(), interval_text).into()
 }
 
 /// Adds to a table cell the ratio's number, and on which side of it the true ratio lies.
