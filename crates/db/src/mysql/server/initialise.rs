@@ -130,12 +130,15 @@ impl Making<'_> {
         let options: Vec<String> =
             installer_options(self.base).iter().map(|option| (*option).to_owned()).collect();
         without_new_my_cnf(self.base, || self.run(script, &options, ""))?;
-        // From 10.4 on MariaDB's `mysql.user` is a view. With these options its installer makes no
-        // anonymous users, so there is nothing to remove.
-        if self.base.is_mariadb() && self.base.release.at_least(10, 4) {
-            return Ok(());
+        match (self.base.is_mariadb(), self.base.release) {
+            // It has made no database `test`, and so no anonymous users either.
+            (true, version) if version.at_least(10, 5) => Ok(()),
+            // From 10.4 on `mysql.user` is a view of this table.
+            (true, version) if version.at_least(10, 4) => {
+                self.bootstrap(&NO_ANONYMOUS_USERS.replace("mysql.user", "mysql.global_priv"))
+            }
+            _ => self.bootstrap(NO_ANONYMOUS_USERS),
         }
-        self.bootstrap(NO_ANONYMOUS_USERS)
     }
 
     fn bootstrap(&self, sql: &str) -> Result<(), Error> {
