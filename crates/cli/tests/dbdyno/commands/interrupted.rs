@@ -9,7 +9,9 @@ use dbdyno_record::{Outcome, Run, RunEvent, StepRecord};
 use nix::sys::signal::Signal;
 
 use crate::commands::{TWO_VARIANTS, plan};
-use crate::support::{Desk, Running, faults, findings, wait_for, wait_until_in_step, without_files};
+use crate::support::{
+    Desk, Running, faults_but_rates, findings, wait_for, wait_until_in_step, without_files,
+};
 
 /// Starts a run and returns when its last step's first second is recorded.
 fn in_the_last_step(desk: &Desk) -> (Running, PathBuf) {
@@ -35,12 +37,15 @@ fn the_report_has_the_finished_steps(desk: &Desk, dir: &Path) {
     let findings = findings(dir);
     let runs = findings.workloads[0].steps.iter().flat_map(|step| {
         let runs = step.variants.iter().flat_map(|variant| &variant.runs);
-        runs.map(|run| (step.name.as_str(), run.validity.clone()))
+        runs.map(|run| (step.name.as_str(), run.validity == Validity::Interrupted))
     });
-    let valid = |name| (name, Validity::Valid);
-    let mut expected = ["l.i0", "l.x", "l.i1", "l.i2", "qr100"].map(valid).to_vec();
-    expected.push(("qp100", Validity::Interrupted));
+    let ended = |name| (name, false);
+    let mut expected = ["l.i0", "l.x", "l.i1", "l.i2", "qr100"].map(ended).to_vec();
+    expected.push(("qp100", true));
     assert_eq!(runs.collect::<Vec<_>>(), expected);
+    let faults = faults_but_rates(&findings);
+    let [interrupted] = &faults[..] else { panic!("{faults:?}") };
+    assert!(interrupted.starts_with("qp100 "), "{interrupted}");
 }
 
 fn resume_completes(desk: &Desk, dir: &Path) {
@@ -57,7 +62,7 @@ fn resume_completes(desk: &Desk, dir: &Path) {
     assert_eq!(to, format!("aside/1/1/{}/insert-benchmark", cell.variant));
     assert!(dir.join(to).join("qr100/intervals.jsonl").is_file(), "what was measured is kept aside");
     let findings = findings(dir);
-    assert_eq!((findings.run.cells_completed, faults(&findings)), (2, Vec::new()));
+    assert_eq!((findings.run.cells_completed, faults_but_rates(&findings)), (2, Vec::new()));
     let is_of_the_stop =
         |code| matches!(code, Code::CellInterrupted | Code::CellUnfinished | Code::CellsMissing);
     assert!(!findings.warnings.iter().any(|warning| is_of_the_stop(warning.code)), "{:?}", findings.warnings);

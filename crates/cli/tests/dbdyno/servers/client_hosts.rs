@@ -12,7 +12,7 @@ use crate::servers::MARIADB_10_1;
 use crate::servers::external::{PASSWORD, external_server};
 use crate::servers::sent::{StatementForm, of_mariadb};
 use crate::servers::watch::ask;
-use crate::support::{Desk, faults_but_clocks, findings};
+use crate::support::{Desk, faults_but_times, findings};
 
 /// Opens a TCP port that leads to the socket, because the tests' servers listen only on sockets.
 fn port_to(socket: PathBuf) -> u16 {
@@ -60,7 +60,7 @@ fn done_by(hosts: usize) -> Done {
     desk.write("p.toml", &text);
     desk.ended(desk.command(&["run", "p.toml"]).env("PASSWORD", PASSWORD)).expect_ok();
     let dir = desk.run_dir();
-    assert_eq!(faults_but_clocks(&findings(&dir)), [""; 0]);
+    assert_eq!(faults_but_times(&findings(&dir)), [""; 0]);
     let log = std::fs::read(server.data_dir.join("general.log")).unwrap();
     let sessions = of_mariadb(&String::from_utf8_lossy(&log)).into_iter();
     // Test connections execute prepared statements. The conductor's connections run other

@@ -264,6 +264,11 @@ pub(crate) fn faults_but_clocks(findings: &Findings) -> Vec<String> {
     faults_but(findings, |reason| reason.code == Code::ClientHostLate)
 }
 
+/// Leaves out what [`faults_but_clocks`] and [`faults_but_rates`] leave out.
+pub(crate) fn faults_but_times(findings: &Findings) -> Vec<String> {
+    faults_but(findings, |reason| matches!(reason.code, Code::ClientHostLate | Code::LittlesLaw))
+}
+
 /// Returns the same as [`faults`], without steps whose rates and times disagree by a few percent.
 /// That happens on an overloaded machine and does not mean that the record is wrong.
 pub(crate) fn faults_but_rates(findings: &Findings) -> Vec<String> {
