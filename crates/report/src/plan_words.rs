@@ -237,7 +237,7 @@ fn group_of(step: &StepFindings) -> String {
         OperationClass::Insert => "steps that insert",
         OperationClass::Delete => "steps that delete",
         OperationClass::Index => "steps that build indexes",
-        OperationClass::Other => "other steps",
+        OperationClass::Other => "steps",
     };
     step.groups.values().next().cloned().unwrap_or_else(|| class.to_owned())
 }

@@ -197,10 +197,17 @@ impl Table {
         Self { labels: 1, columns, rows, ..self }
     }
 
-    /// Whether the table has more than zeros and unknown values.
+    /// Whether the table has more than zeros and unknown values. Ratios of its own figures do not
+    /// count, because those of zeros say nothing.
     pub(crate) fn has_values(&self) -> bool {
-        let figures = self.rows.iter().flat_map(|row| row.iter().skip(self.labels));
-        figures.into_iter().any(|cell| !is_zero_or_unknown(&cell.text))
+        let is_ratio = |column: &&Column| column.unit.starts_with('÷');
+        let figures = &self.columns[self.labels.min(self.columns.len())..];
+        let counted = match figures.iter().take_while(|column| !is_ratio(column)).count() {
+            0 => figures.len(),
+            own => own,
+        };
+        let cells = self.rows.iter().flat_map(|row| row.iter().skip(self.labels).take(counted));
+        cells.into_iter().any(|cell| !is_zero_or_unknown(&cell.text))
     }
 
     /// Returns the cell that a row has in the column of this name.
@@ -395,5 +402,10 @@ pub(crate) mod tests {
         };
         assert!(!["", "0", "0.00", "0.0 %", "NA", "n/a", "–"].iter().any(|text| of(text)));
         assert!(["1", "0.01", "no", "failed", "inf"].iter().all(|text| of(text)));
+        let mut reads = Table::new("r/o", "", ["step"], [("a", "1/op", ""), ("b", "1/op", ""), ("b", "÷ base", "")]);
+        reads.push(["scan", "0.000", "0.000", "inf"]);
+        assert!(!reads.has_values(), "a ratio of zeros");
+        reads.push(["index", "0.001", "0.000", "0.00"]);
+        assert!(reads.has_values());
     }
 }
