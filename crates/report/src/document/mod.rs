@@ -402,7 +402,8 @@ pub(crate) mod tests {
         };
         assert!(!["", "0", "0.00", "0.0 %", "NA", "n/a", "–"].iter().any(|text| of(text)));
         assert!(["1", "0.01", "no", "failed", "inf"].iter().all(|text| of(text)));
-        let mut reads = Table::new("r/o", "", ["step"], [("a", "1/op", ""), ("b", "1/op", ""), ("b", "÷ base", "")]);
+        let mut reads =
+            Table::new("r/o", "", ["step"], [("a", "1/op", ""), ("b", "1/op", ""), ("b", "÷ base", "")]);
         reads.push(["scan", "0.000", "0.000", "inf"]);
         assert!(!reads.has_values(), "a ratio of zeros");
         reads.push(["index", "0.001", "0.000", "0.00"]);
