@@ -275,7 +275,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "VARIANT", value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
     /// One part: `summary`, `warnings`, `tables` (rates, ratios, groups, sweeps), `latency`, `cost`
-    /// (CPU by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or
+    /// (CPU by who used it), `io`, `sql` (statements and query plans), `statistics`, `why` (functions
+    /// that make the difference), `config` or
     /// `all`.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub(crate) section: Option<ReportPart>,
@@ -571,6 +572,13 @@ pub(crate) struct Changes {
     /// With --on it is the time of all machines together.
     #[arg(long, value_name = "TIME", value_parser = PlanDuration::of_argument)]
     budget: Option<PlanDuration>,
+    /// Profile the servers after the plan's blocks, and show the functions that make the
+    /// difference. Needs Linux perf; `dbdyno doctor` says whether it works.
+    #[arg(long)]
+    profile: bool,
+    /// Profile these steps, instead of those in which a variant is faster or slower: `l.i1,qr*`.
+    #[arg(long, value_name = "STEPS", value_delimiter = ',')]
+    profile_steps: Vec<String>,
 }
 
 impl Changes {
@@ -579,7 +587,11 @@ impl Changes {
         let blocks = self.blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
         let aa = self.aa.then(|| ("aa".to_owned(), "true".to_owned()));
         let budget = self.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
-        self.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
+        let profile = match &self.profile_steps[..] {
+            [] => self.profile.then(|| ("profile".to_owned(), "true".to_owned())),
+            steps => Some(("profile.steps".to_owned(), format!("{steps:?}"))),
+        };
+        self.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).chain(profile).collect()
     }
 }
 

@@ -26,8 +26,8 @@ pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
     CellEvent, Check, CheckPart, ClientHost, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome,
-    RunEvent, SETTLING, Settling, SettlingSample, StepEvent, StepSpec, Target, Throttled, Unit, WindowRule,
-    is_load_kept, load_kept,
+    Profiled, RunEvent, SETTLING, Settling, SettlingSample, StepEvent, StepSpec, Target, Throttled, Unit,
+    WindowRule, is_load_kept, load_kept,
 };
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval, WindowCut};

@@ -285,7 +285,7 @@ pub(crate) struct ReadTally {
 
 impl ReadTally {
     /// Number of threads that a sampler has at most.
-    pub(crate) const READERS: usize = 5;
+    pub(crate) const READERS: usize = 6;
 
     /// Sets the CPU time that thread number `reader` has used up to now.
     pub(crate) fn set_cpu(&self, reader: usize, cpu: Duration) {

@@ -91,8 +91,20 @@ fn interval_of_steps(ratios: &[&Ratio]) -> Option<Interval> {
 /// The ratio of the 99th percentiles for `kind`'s response times, over the blocks in which both are
 /// valid.
 pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Option<PercentileRatio> {
-    let of_block =
-        |(run, base): (&StepRun, &StepRun)| Some((run.block, p99_us(run, kind)? / p99_us(base, kind)?));
+    ratio_of_figures(runs, base, |run| p99_us(run, kind))
+}
+
+/// The ratio of the server's instructions per operation, over the blocks in which both are valid.
+pub(crate) fn instructions_ratio(runs: &[StepRun], base: &[StepRun]) -> Option<PercentileRatio> {
+    ratio_of_figures(runs, base, |run| run.hardware?.instructions.filter(|count| *count > 0.0))
+}
+
+fn ratio_of_figures(
+    runs: &[StepRun],
+    base: &[StepRun],
+    figure: impl Fn(&StepRun) -> Option<f64>,
+) -> Option<PercentileRatio> {
+    let of_block = |(run, base): (&StepRun, &StepRun)| Some((run.block, figure(run)? / figure(base)?));
     let ratio = ratio_of_blocks(pairs(runs, base).filter_map(of_block).collect())?;
     Some(PercentileRatio { ratio, verdict: None })
 }

@@ -32,9 +32,9 @@ pub(crate) fn cell_warnings(run: &Run) -> Vec<Warning> {
     all.extend(repeated(run));
     let planned = run.manifest.order.len();
     let lost = lost_records(run);
-    let missing =
-        run.manifest.order.iter().filter(|id| !run.cells.iter().any(|cell| cell.id == **id)).count();
-    let missing = missing - lost.iter().filter(|lost| lost.code == Code::CellRecordsMissing).count();
+    let is_there = |id: &CellId| run.cells.iter().any(|cell| cell.id == *id);
+    let ended = completed(run);
+    let missing = run.manifest.order.iter().filter(|id| !is_there(id) && !ended.contains(id)).count();
     all.extend(lost);
     if run.is_going_on {
         all.insert(0, going_on(run));
@@ -48,7 +48,7 @@ pub(crate) fn cell_warnings(run: &Run) -> Vec<Warning> {
 /// was copied in part. A cell whose data came from a snapshot does not have the steps that load.
 fn lost_records(run: &Run) -> Vec<Warning> {
     let lost = |id: &CellId| {
-        let Some(cell) = run.cells.iter().find(|cell| cell.id == *id) else {
+        let Some(cell) = run.cells.iter().chain(&run.profiled_cells).find(|cell| cell.id == *id) else {
             return Some(Warning::new(Code::CellRecordsMissing).at(id.to_string()));
         };
         let workload = run.manifest.workloads.iter().find(|workload| workload.name == id.workload)?;

@@ -30,6 +30,7 @@ fn add(block: &Block, parts: &mut Vec<String>) {
         Block::Table(table) => self::table(table, parts),
         Block::Prose(text) => parts.push(prose_markdown(text)),
         Block::Code(text) => parts.push(code_block(text)),
+        Block::Fold(_, blocks) if blocks.iter().all(|block| matches!(block, Block::Graph(..))) => {}
         Block::Fold(title, blocks) => {
             parts.push(format!("### {}", escaped(title)));
             blocks.iter().for_each(|block| add(block, parts));
@@ -39,7 +40,12 @@ fn add(block: &Block, parts: &mut Vec<String>) {
                 texts.iter().map(|text| format!("> **Warning:** {}", escaped(text))).collect();
             parts.push(lines.join("\n>\n"));
         }
-        Block::Chart(_) | Block::Key(_) | Block::Contents | Block::PrintedIfUnfolded | Block::Links(..) => {}
+        Block::Chart(_)
+        | Block::Key(_)
+        | Block::Contents
+        | Block::PrintedIfUnfolded
+        | Block::Links(..)
+        | Block::Graph(..) => {}
     }
 }
 

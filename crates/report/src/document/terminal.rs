@@ -60,6 +60,7 @@ impl Screen {
                     self.line(&format!("  {line}"));
                 }
             }
+            Block::Fold(_, blocks) if blocks.iter().all(|block| matches!(block, Block::Graph(..))) => {}
             Block::Fold(title, blocks) => {
                 self.heading(title);
                 blocks.iter().for_each(|block| self.block(block));
@@ -72,7 +73,8 @@ impl Screen {
             | Block::Key(_)
             | Block::Contents
             | Block::PrintedIfUnfolded
-            | Block::Links(..) => {}
+            | Block::Links(..)
+            | Block::Graph(..) => {}
         }
     }
 

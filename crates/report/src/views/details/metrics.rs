@@ -53,7 +53,7 @@ fn grid(step: &StepFindings, group: &MetricGroup, mut table: Table, is_shown: fn
 pub(crate) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
 
 /// Makes the table of a group's ratios, without metrics that no variant has. It is `None` for a
-/// group that is not compared.
+/// group that is not compared, or that no variant has.
 fn ratios_to_base(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     let title = format!("{}, relative", table(group.name).title);
     let note = format!("Ratio to the base, geometric mean over the blocks; {ZEROS}.");
@@ -67,7 +67,7 @@ fn ratios_to_base(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
         let texts = known.iter().map(|metric| ratio_text(ratios.of(metric)));
         grid.push(std::iter::once(variant.variant.clone()).chain(texts));
     }
-    group.is_compared.then_some(grid)
+    (group.is_compared && !known.is_empty()).then_some(grid)
 }
 
 /// Writes a ratio with two decimals, as published, or with three significant figures below 0.1.
