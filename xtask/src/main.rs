@@ -2,6 +2,7 @@
 //! `dist`.
 
 mod bench;
+mod debian_source;
 mod demo;
 mod dist;
 mod filled;

@@ -40,7 +40,8 @@ fn add(all: &mut Run, mut other: Run, number: u32, words: UnlikeWords) {
             Some(one) if is_same(&one) => {}
             Some(_) => {
                 let name = format!("{} ({number})", variant.name);
-                let cells = other.cells.iter_mut().map(|cell| &mut cell.id).chain(&mut other.manifest.order);
+                let cells = other.cells.iter_mut().chain(&mut other.profiled_cells);
+                let cells = cells.map(|cell| &mut cell.id).chain(&mut other.manifest.order);
                 cells.filter(|id| id.variant == variant.name).for_each(|id| id.variant.clone_from(&name));
                 all.manifest.variants.push(VariantInfo { name, ..variant });
             }
@@ -53,11 +54,13 @@ fn add(all: &mut Run, mut other: Run, number: u32, words: UnlikeWords) {
         }
     }
     let before = all.manifest.order.iter().map(|cell| cell.block).max().unwrap_or(0);
-    let cells = other.cells.iter_mut().map(|cell| &mut cell.id).chain(&mut other.manifest.order);
+    let cells = other.cells.iter_mut().chain(&mut other.profiled_cells);
+    let cells = cells.map(|cell| &mut cell.id).chain(&mut other.manifest.order);
     cells.for_each(|id| id.block += before);
     all.manifest.plan.blocks += other.manifest.plan.blocks;
     all.manifest.order.append(&mut other.manifest.order);
     all.cells.append(&mut other.cells);
+    all.profiled_cells.append(&mut other.profiled_cells);
     all.warnings.append(&mut other.warnings);
     all.is_going_on |= other.is_going_on;
 }

@@ -17,7 +17,7 @@
 //!   faster. `context` says where differences come from. The other files compare two runs, judge
 //!   factors, and forecast what a plan can detect.
 //! * `history`: series over many runs. `warnings`: warnings to read before the figures.
-//! * `assemble`: puts steps and workloads together.
+//! * `assemble`: puts steps and workloads together. `why`: which functions make the difference.
 //! * `tables`: puts all values and all ratios into two long tables.
 //!
 //! docs/reference/metrics.md has each metric's formula and source.
@@ -38,6 +38,7 @@ pub mod tables;
 mod tests;
 mod validity;
 mod warnings;
+mod why;
 mod window;
 mod words;
 
@@ -57,7 +58,7 @@ pub use assemble::workloads::step_validity;
 pub use compare::comparability::host_class;
 pub use compare::comparison::{CompareChoices, compare};
 pub use compare::noise::{Forecast, StepNoise, fixed_blocks, forecast, noise, pooled};
-pub use compare::pairs::{margin_of, margins_without_step};
+pub use compare::pairs::{fits, margin_of, margins_without_step};
 pub use compare::rates::{ReachedRate, keeps_target, min_accepted};
 pub use compare::ratio::{GroupRatios, interval_of_blocks, ratio_of_blocks, ratio_of_runs};
 pub use compare::verdicts::{MIN_SECONDS, p_text};
@@ -88,6 +89,10 @@ pub use model::{
 pub use parity::SettingDifference;
 pub use validity::failed_check;
 pub use warnings::servers::unsettled_warning;
+pub use why::{
+    Contribution, FunctionContribution, FunctionTime, NamedWait, Presence, ProfileDifference, ProfileFault,
+    SettingContribution, StepProfile, TimePerOperation, VariantProfile, Why,
+};
 pub use words::{grouped, numbered};
 
 /// What a caller may choose about a run's findings.
@@ -143,6 +148,7 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
     run.manifest.variants.retain(|variant| names.contains(&variant.name));
     run.manifest.order.retain(|cell| names.contains(&cell.variant));
     run.cells.retain(|cell| names.contains(&cell.id.variant));
+    run.profiled_cells.retain(|cell| names.contains(&cell.id.variant));
     if own.is_none() {
         run.manifest.plan.base = Some(names[0].clone());
     }
@@ -235,6 +241,7 @@ fn findings_of(
             design: design.err(),
         }),
         failures: model::findings::failures(run),
+        why: why::of_run(run, &workloads, base, parity.as_ref()),
         parity,
         prose: Report { published: None, colours: Colours::default(), ..report.clone() },
         sections,

@@ -100,6 +100,7 @@ impl<'a> Tables<'a> {
         }
         add_sections(&mut all.comparisons, findings);
         all.comparisons.extend(published(findings));
+        all.observations.extend(profiles(findings));
         all
     }
 
@@ -142,6 +143,27 @@ impl<'a> Tables<'a> {
         }
         all
     }
+}
+
+/// Returns each profiled variant's CPU time per operation by function, over all profile blocks.
+fn profiles(findings: &Findings) -> impl Iterator<Item = Observation<'_>> {
+    let steps = findings.why.iter().flat_map(|why| &why.steps);
+    let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
+    variants.flat_map(|(step, variant)| {
+        let (workload, setup) = workload_and_setup(&step.workload);
+        let (step, name) = (step.step.as_str(), variant.variant.as_str());
+        let source = ValueSource::Run;
+        let key =
+            Key { workload, setup, step, connections: None, variant: name, block: None, machine: None, source };
+        variant.functions.iter().map(move |function| Observation {
+            key,
+            metric: Cow::Owned(format!("function_us {}", function.function)),
+            unit: "µs/op",
+            value: function.own_us,
+            validity: None,
+            entry: None,
+        })
+    })
 }
 
 /// Returns the name of a step's headline. More is better for a rate, and less for a time.
@@ -239,8 +261,11 @@ fn comparisons_over_blocks<'a>(
     let Some(relative) = &found.relative else { return };
     let metrics = MetricGroup::ALL.iter().filter(|group| group.is_compared).flat_map(MetricGroup::in_tables);
     for (metric, ratio) in metrics.filter_map(|metric| Some((metric, relative.of(metric)?))) {
-        let row = comparison_row(key, base, metric.id, None);
-        all.push(ComparisonRow { ratio: Some(ratio), entry: Some(metric), ..row });
+        // Of these metrics only the instructions have a verdict.
+        let judged = found.instructions.as_ref().filter(|_| metric.id == "instructions");
+        let row = comparison_row(key, base, metric.id, judged.map(|judged| &judged.ratio));
+        let verdict = judged.and_then(|judged| judged.verdict);
+        all.push(ComparisonRow { ratio: Some(ratio), entry: Some(metric), verdict, ..row });
     }
 }
 

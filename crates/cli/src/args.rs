@@ -275,7 +275,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "VARIANT", value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
     /// One part: `summary`, `warnings`, `tables` (rates, ratios, groups, sweeps), `latency`, `cost`
-    /// (CPU by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or
+    /// (CPU by who used it), `io`, `sql` (statements and query plans), `statistics`, `why` (functions
+    /// that make the difference), `config` or
     /// `all`.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub(crate) section: Option<ReportPart>,
@@ -571,6 +572,13 @@ pub(crate) struct Changes {
     /// With --on it is the time of all machines together.
     #[arg(long, value_name = "TIME", value_parser = PlanDuration::of_argument)]
     budget: Option<PlanDuration>,
+    /// Profile the servers after the plan's blocks, and show the functions that make the
+    /// difference. Needs Linux perf; `dbdyno doctor` says whether it works.
+    #[arg(long)]
+    profile: bool,
+    /// Profile these steps, instead of those in which a variant is faster or slower: `l.i1,qr*`.
+    #[arg(long, value_name = "STEPS", value_delimiter = ',')]
+    profile_steps: Vec<String>,
 }
 
 impl Changes {
@@ -579,7 +587,11 @@ impl Changes {
         let blocks = self.blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
         let aa = self.aa.then(|| ("aa".to_owned(), "true".to_owned()));
         let budget = self.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
-        self.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
+        let profile = match &self.profile_steps[..] {
+            [] => self.profile.then(|| ("profile".to_owned(), "true".to_owned())),
+            steps => Some(("profile.steps".to_owned(), format!("{steps:?}"))),
+        };
+        self.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).chain(profile).collect()
     }
 }
 
@@ -641,6 +653,7 @@ pub(crate) enum ServersVerb {
         #[arg(long, value_name = "FILE|FOLDER")]
         from: Option<PathBuf>,
     },
+    Build(BuildArgs),
     /// Name a server that you built or installed, for use in plans.
     ///
     /// It is started once on fresh data and asked for its features. Its base directory is neither
@@ -669,9 +682,46 @@ pub(crate) enum ServersVerb {
     /// The base directory of a server that was added stays. Folders that dbdyno did not create are
     /// refused.
     Remove {
-        /// A downloaded or added server.
-        name: String,
+        /// A downloaded, built or added server.
+        #[arg(required_unless_present = "older_than")]
+        name: Option<String>,
+        /// All builds that were made longer ago than this, such as 30d or 12h.
+        #[arg(long, value_name = "AGE", conflicts_with = "name", value_parser = age)]
+        older_than: Option<PlanDuration>,
     },
+}
+
+/// Reads an age: a duration, or a number of days.
+fn age(text: &str) -> Result<PlanDuration, String> {
+    match text.strip_suffix('d').map(str::parse::<u64>) {
+        Some(Ok(days)) => Ok(PlanDuration::from_secs(days * 86_400)),
+        _ => PlanDuration::of_argument(text).map_err(|error| error.to_string()),
+    }
+}
+
+/// Build a server from a revision of a git repository.
+///
+/// PostgreSQL, MariaDB and MySQL can be built: as a release, with symbols and frame pointers. The
+/// build is a server like any other; its name is the product and the revision: postgres@3f2a91c0aa.
+/// A build that is there is not made again. Files are taken from a work tree of their own, so the
+/// checkout stays as it is, and only what has changed since the last build is compiled.
+#[derive(Debug, Parser)]
+pub(crate) struct BuildArgs {
+    /// `postgres`, `mariadb` or `mysql`.
+    pub(crate) product: String,
+    /// The checkout of the git repository.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) repo: PathBuf,
+    /// Revision: a hash, branch or tag, or an expression such as HEAD~3.
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    pub(crate) commit: String,
+    /// Patch that is applied to the revision.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patch: Option<PathBuf>,
+    /// Option of configure or cmake, in addition to those of the recipe. May be given more than
+    /// once.
+    #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
+    pub(crate) options: Vec<String>,
 }
 
 /// Check whether this machine is fit for measuring, or calibrate the load client on it.

@@ -47,7 +47,7 @@ pub use product::{
 pub use products::{AnySession, DatabaseAddress, Family};
 pub use server_queries::{
     Room, connection_room, deferred_work, describe, drop_binlog, explain, explain_executed, is_engine,
-    prepared_room, settle, status, table_engines, tables, unreported,
+    prepared_room, settle, status, table_engines, tables, unreported, waits,
 };
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
 pub use tls::{Tls, TlsPem};

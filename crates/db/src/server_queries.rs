@@ -45,6 +45,21 @@ pub async fn describe(session: &mut AnySession) -> Result<Description> {
     each_session!(session, session, P => P::describe(&mut Limited(session)).await)
 }
 
+/// How many of the server's other connections are in each wait now, by the server's names of waits.
+/// Connections that wait for their client, or for nothing, are not counted. It is empty for a
+/// database without such names.
+pub async fn waits(session: &mut AnySession) -> Result<BTreeMap<String, i64>> {
+    let asks = each_session!(&*session, _session, P => P::WAITS);
+    if asks.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let pairs = session.rows(asks).await?.into_iter().filter_map(|row| {
+        let mut cells = row.into_iter();
+        Some((cells.next()??, cells.next()??.parse().ok()?))
+    });
+    Ok(pairs.collect())
+}
+
 /// The sessions whose work may still be missing in [`status`]. It is `None` for servers whose
 /// counters are never late.
 pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>> {

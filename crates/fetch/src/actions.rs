@@ -11,6 +11,7 @@ use dbdyno_db::server::{Base, list};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::build::build_name;
 use crate::files::{self, Catalogue, Entry, Partial, Source, check_name};
 use crate::scratch::probe;
 use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin, inventory};
@@ -41,7 +42,7 @@ pub fn get(
         (true, Some(server_entry)) => server_entry,
         (true, None) => {
             let source = "found in the servers folder".to_owned();
-            ServerEntry { origin: ServerOrigin::Found, source, answer: None }
+            ServerEntry { origin: ServerOrigin::Found, source, answer: None, build: None }
         }
         (false, _) => fetch_or_link(entry, folder, cancel, log)?,
     };
@@ -88,12 +89,12 @@ fn fetch_or_link(
 ) -> Result<ServerEntry, Error> {
     let (name, source) = (&entry.name, entry.source.to_string());
     if let Source::Basedir { path } = &entry.source {
-        let server_entry = ServerEntry { origin: ServerOrigin::Added, source, answer: None };
+        let server_entry = ServerEntry { origin: ServerOrigin::Added, source, answer: None, build: None };
         server_entry.write(folder, name)?;
         link(path, &folder.join(name)).inspect_err(|_| drop(ServerEntry::remove(folder, name)))?;
         return Ok(server_entry);
     }
-    let server_entry = ServerEntry { origin: ServerOrigin::Got, source, answer: None };
+    let server_entry = ServerEntry { origin: ServerOrigin::Got, source, answer: None, build: None };
     server_entry.write(folder, name)?;
     files::fetch(entry, folder, cancel, log).inspect_err(|_| drop(ServerEntry::remove(folder, name)))?;
     Ok(server_entry)
@@ -174,7 +175,7 @@ pub fn add(
     let source = format!("the base directory {}", base.path.display());
     let origin = if is_new { ServerOrigin::Added } else { ServerOrigin::Found };
     let known = ServerEntry::read(folder, name)?.filter(|_| !is_new);
-    let server_entry = known.unwrap_or(ServerEntry { origin, source, answer: None });
+    let server_entry = known.unwrap_or(ServerEntry { origin, source, answer: None, build: None });
     if is_new {
         server_entry.write(folder, name)?;
         link(&base.path, &server_dir)?;
@@ -191,8 +192,9 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, server_dir) = (&locked.path, locked.path.join(name));
     let stays = |why: String| Error::NotRemovable { name: name.to_owned(), why };
-    let server_entry = if check_name(name).is_ok() { ServerEntry::read(folder, name)? } else { None };
-    let is_there = check_name(name).is_ok() && fs::symlink_metadata(&server_dir).is_ok();
+    let is_name = check_name(&name.replacen('@', "-", usize::from(build_name(name).is_some()))).is_ok();
+    let server_entry = if is_name { ServerEntry::read(folder, name)? } else { None };
+    let is_there = is_name && fs::symlink_metadata(&server_dir).is_ok();
     if !is_there && server_entry.is_none() {
         let names = list(folder);
         let help = inventory::suggestions(name, names.iter().map(String::as_str));
@@ -202,7 +204,7 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
         server_entry.filter(|server_entry| server_entry.origin != ServerOrigin::Found).ok_or_else(|| {
             stays(format!("dbdyno has neither got nor added it; remove {} yourself", server_dir.display()))
         })?;
-    if server_entry.origin == ServerOrigin::Got
+    if matches!(server_entry.origin, ServerOrigin::Got | ServerOrigin::Built)
         && let Some(pid) = running_from(&server_dir)
     {
         return Err(stays(format!("process {pid} runs from {}; stop it first", server_dir.display())));
@@ -273,7 +275,7 @@ mod tests {
         fs::create_dir_all(folder.join(name).join("bin")).unwrap();
         fs::write(folder.join(name).join("bin/mysqld"), "").unwrap();
         if let Some(origin) = origin {
-            let server_entry = ServerEntry { origin, source: "x".to_owned(), answer: None };
+            let server_entry = ServerEntry { origin, source: "x".to_owned(), answer: None, build: None };
             server_entry.write(folder, name).unwrap();
         }
     }
@@ -301,7 +303,7 @@ mod tests {
         put(work.path(), "own", None);
         put(&folder, "other", None);
         std::os::unix::fs::symlink(work.path().join("own"), folder.join("mine")).unwrap();
-        ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None }
+        ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None, build: None }
             .write(&folder, "mine")
             .unwrap();
         remove("mine", &folder, &mut |_| {}).unwrap();

@@ -56,6 +56,12 @@ pub enum Error {
     #[error("cannot get {name}: {why}")]
     Unfetchable { name: String, why: String },
 
+    #[error("cannot use the repository {path}: {why}", path = .path.display())]
+    Repository { path: PathBuf, why: String },
+
+    #[error("cannot build {what}: {why}")]
+    Unbuildable { what: String, why: String },
+
     #[error("{what}: stopped")]
     Cancelled { what: String },
 }

@@ -7,6 +7,7 @@ use dbdyno_db::server::{Base, list, servers_dir};
 use dbdyno_products::Product;
 use strsim::levenshtein;
 
+use crate::build::BuildFacts;
 use crate::files::{Catalogue, Entry, catalogue};
 use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin};
 
@@ -34,6 +35,8 @@ pub struct Here {
     /// The server's answers to its last probe; `None` if it was not probed or its program has
     /// changed since.
     pub answer: Option<ProbeAnswer>,
+    /// What the server was built from, if dbdyno has built it.
+    pub build: Option<BuildFacts>,
     pub problem: Option<String>,
 }
 
@@ -60,7 +63,10 @@ fn server_entry_names(servers_dir: &Path) -> Vec<String> {
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names = names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
     let has_server = |name: &String| match ServerEntry::read(servers_dir, name) {
-        Ok(Some(server_entry)) => server_entry.origin != ServerOrigin::Got || servers_dir.join(name).exists(),
+        Ok(Some(ServerEntry { origin: ServerOrigin::Got | ServerOrigin::Built, .. })) => {
+            servers_dir.join(name).exists()
+        }
+        Ok(Some(_)) => true,
         Ok(None) => false,
         Err(_) => true,
     };
@@ -104,7 +110,10 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
         server_dir.canonicalize().unwrap_or_else(|_| std::fs::read_link(&server_dir).unwrap_or(server_dir));
     (
         reported,
-        Here { base_dir, origin: server_entry.map(|server_entry| server_entry.origin), answer, problem },
+        {
+            let (origin, build) = server_entry.map(|entry| (entry.origin, entry.build)).unzip();
+            Here { base_dir, origin, answer, build: build.flatten(), problem }
+        },
     )
 }
 
@@ -196,7 +205,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let catalogue = Catalogue { entries: vec![by_name("mysql-8.0.31").unwrap()], own_file: None };
         std::os::unix::fs::symlink("/nowhere/base", folder.path().join("mine")).unwrap();
-        let server_entry = ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None };
+        let server_entry = ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None, build: None };
         server_entry.write(folder.path(), "mine").unwrap();
         let server_entry = ServerEntry { origin: ServerOrigin::Got, ..server_entry };
         server_entry.write(folder.path(), "mysql-8.0.31").unwrap();

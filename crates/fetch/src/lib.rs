@@ -4,6 +4,7 @@
 //! [`Catalogue`] lists what can be fetched. It is read from `servers.toml` and the user's own file.
 
 mod actions;
+mod build;
 mod error;
 mod files;
 mod inventory;
@@ -14,6 +15,7 @@ mod scratch;
 mod server_entry;
 
 pub use actions::{add, get, remove};
+pub use build::{BuildFacts, BuildRequest, Repository, Revision, build, build_name, builds_older_than};
 pub use error::Error;
 pub use files::{
     Catalogue, Entry, Layout, Source, by_name, catalogue, install_tools, missing_libraries, missing_tools,

@@ -13,6 +13,7 @@ use dbdyno_db::server::{Abilities, Base};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::build::BuildFacts;
 
 const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbdyno servers \
                     remove` needs it.\n";
@@ -24,6 +25,9 @@ pub struct ServerEntry {
     pub source: String,
     /// The answers; `None` until the server has been probed.
     pub answer: Option<ProbeAnswer>,
+    /// What the server was built from, if dbdyno has built it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildFacts>,
 }
 
 /// The base directory's origin, which determines whether dbdyno may remove it.
@@ -32,6 +36,8 @@ pub struct ServerEntry {
 pub enum ServerOrigin {
     /// dbdyno has fetched it, so dbdyno may remove it.
     Got,
+    /// dbdyno has built it, so dbdyno may remove it.
+    Built,
     /// It is outside the servers folder and belongs to the user. dbdyno may remove only the link to
     /// it.
     Added,
@@ -145,7 +151,7 @@ mod tests {
             abilities,
             settings: [("log_bin".to_owned(), "OFF".to_owned())].into(),
         };
-        ServerEntry { origin: ServerOrigin::Got, source: "Debian bookworm".to_owned(), answer: Some(answer) }
+        ServerEntry { origin: ServerOrigin::Got, source: "Debian bookworm".to_owned(), answer: Some(answer), build: None }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod data;
 mod load;
 mod macros;
 mod plan;
+mod profile;
 mod report;
 mod units;
 
@@ -16,6 +17,7 @@ pub use plan::{
     ColumnDefinitions, Config, ConfigPart, Cpus, Design, Host, IntentValue, NoLimit, Parity, Plan,
     RecordedWorkloads, Setup, TlsMode, TlsSettings, Unlike, Variant, foreign_title,
 };
+pub use profile::{CallChains, Profile, ProfileOptions};
 pub use report::{
     Colours, GroupFigures, PlanSize, Published, PublishedFigures, PublishedFinding, Quantity, Relation,
     Report, Section, StepFigures,

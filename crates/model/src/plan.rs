@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::load::ClientWait;
+use crate::profile::Profile;
 use crate::{
     Clients, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section, named, with_defaults,
 };
@@ -71,6 +72,10 @@ pub struct Plan<W = RecordedWorkloads> {
     pub host: Host,
     #[serde(default)]
     pub load: Load,
+    /// Profiles the servers after the plan's blocks, which shows the functions that make the
+    /// difference: `true`, or a table.
+    #[serde(default, skip_serializing_if = "Profile::is_off")]
+    pub profile: Profile,
     /// Hosts that put the load on a server at an address; without it this host does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<Clients>,
@@ -344,6 +349,7 @@ impl<W: Default> Default for Plan<W> {
             differs: Vec::new(),
             host: Host::default(),
             load: Load::default(),
+            profile: Profile::default(),
             clients: None,
             variants: Vec::new(),
             workload: W::default(),

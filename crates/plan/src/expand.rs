@@ -124,6 +124,7 @@ mod tests {
             design: dbdyno_model::Design::default(),
             host: dbdyno_model::Host::default(),
             load: dbdyno_model::Load::default(),
+            profile: dbdyno_model::Profile::default(),
             clients: None,
             variants: (0..variants).map(named).collect(),
             workload,

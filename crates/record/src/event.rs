@@ -186,6 +186,12 @@ pub enum StepEvent {
     },
     /// The figures of one of several client hosts. There is one event per host, after the window.
     ClientHost(ClientHost),
+    /// A profiler sampled the server in the common window. The stacks are in the step's own file.
+    Profiled(Profiled),
+    /// The step was to be profiled, and was not.
+    NotProfiled {
+        reason: String,
+    },
     Execution(Execution),
     Check(Check),
     QueryPlan(QueryPlan),
@@ -202,6 +208,23 @@ pub enum StepEvent {
         outcome: Outcome,
         message: Option<String>,
     },
+}
+
+/// What a profiler sampled in a step's common window. The number of samples is the sum over the
+/// stacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profiled {
+    /// What the samples count: `cpu-clock` or `cycles`.
+    pub event_sampled: String,
+    /// Samples per second of CPU time.
+    pub samples_per_second: u32,
+    /// How callers were found: `frame-pointer`, `lbr`, `dwarf` or `off`.
+    pub call_chains: String,
+    /// The profiler's name and version.
+    pub profiler: String,
+    /// Stacks that were too many to keep one by one. Each counts with the other stacks of its
+    /// function.
+    pub merged: u64,
 }
 
 /// How often and for how long a CPU quota kept a control group off the CPUs.
@@ -487,6 +510,17 @@ pub enum RunEvent {
         duration_us: u64,
         /// As in [`RunEvent::CellStarted`].
         elapsed_us: u64,
+    },
+    /// The plan's blocks are over, and profile blocks follow. Their cells belong to no comparison.
+    ProfileBlocks {
+        at: String,
+        /// As in [`RunEvent::CellStarted`].
+        elapsed_us: u64,
+        order: Vec<CellId>,
+        /// For each workload, the steps that the cells run.
+        steps: BTreeMap<String, Vec<String>>,
+        /// For each workload, the steps that are profiled.
+        profiled: BTreeMap<String, Vec<String>>,
     },
     /// A machine of a fleet has measured a block. The events of the block's cells come before this one.
     BlockMeasured {

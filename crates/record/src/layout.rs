@@ -18,6 +18,8 @@ use crate::{CellId, Error};
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const EVENTS: &str = "events.jsonl";
 pub(crate) const INTERVALS: &str = "intervals.jsonl";
+/// Sampled stacks, each with its number of samples.
+pub(crate) const STACKS: &str = "stacks.folded";
 pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
 pub(crate) const COUNTERS: &str = "counters";
 pub(crate) const COUNTERS_ENDING: &str = ".jsonl";

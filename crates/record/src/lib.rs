@@ -26,7 +26,7 @@ pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
     CellEvent, Check, CheckPart, ClientHost, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome,
-    RunEvent, SETTLING, Settling, SettlingSample, StepEvent, StepSpec, Target, Throttled, Unit, WindowRule,
+    Profiled, RunEvent, SETTLING, Settling, SettlingSample, StepEvent, StepSpec, Target, Throttled, Unit, WindowRule,
     is_load_kept, load_kept,
 };
 pub use histogram::{Clock, HistogramSpan, statement_kind};

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::checksum::{Checksums, Summed};
 use crate::counters::{self, SeriesBuilder};
 use crate::layout::{
-    self, CELLS, COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, MANIFEST, cell_path, names_in,
+    self, CELLS, COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, MANIFEST, STACKS, cell_path, names_in,
 };
 use crate::lines::{self, Line, each_line, parse_json, read_json_lines};
 use crate::plausible::{self, Events, Intervals};
@@ -26,6 +26,9 @@ pub struct Run {
     pub events: Vec<RunEvent>,
     /// The cells that were begun, in the order of the manifest.
     pub cells: Vec<CellRecord>,
+    /// The cells of profile blocks. No rate of them is compared, because the profiler slows the
+    /// server down.
+    pub profiled_cells: Vec<CellRecord>,
     /// Whether a process was writing the run when it was read. A cell without an end is then under
     /// way, and others are still to come.
     pub is_going_on: bool,
@@ -116,8 +119,20 @@ impl Run {
 
     fn with_cells(dir: &Path, with_steps: bool) -> Result<Run, Error> {
         let mut run = Self::outline(dir)?;
-        run.cells = read_cells(dir, &run.manifest, with_steps, &mut run.warnings)?;
+        let profiled = run.profile_order();
+        let order: Vec<&CellId> = run.manifest.order.iter().chain(&profiled).collect();
+        let cells = read_cells(dir, (&run.manifest, &order), with_steps, &mut run.warnings)?;
+        (run.profiled_cells, run.cells) = cells.into_iter().partition(|cell| profiled.contains(&cell.id));
         Ok(run)
+    }
+
+    /// Returns the cells of profile blocks in the order in which they were to run.
+    pub fn profile_order(&self) -> Vec<CellId> {
+        let orders = self.events.iter().filter_map(|event| match event {
+            RunEvent::ProfileBlocks { order, .. } => Some(order),
+            _ => None,
+        });
+        orders.flatten().cloned().collect()
     }
 
     /// Reads a run like [`Run::open`], without the cells.
@@ -148,8 +163,8 @@ impl Run {
         }
         let is_over = matches!(events.items.last(), Some(RunEvent::Ended { .. }));
         let is_going_on = is_written && !is_over;
-        let (events, cells) = (events.items, Vec::new());
-        Ok(Run { dir: dir.into(), manifest, events, cells, is_going_on, warnings })
+        let (events, cells, profiled_cells) = (events.items, Vec::new(), Vec::new());
+        Ok(Run { dir: dir.into(), manifest, events, cells, profiled_cells, is_going_on, warnings })
     }
 }
 
@@ -212,13 +227,13 @@ pub(crate) fn parse_manifest(path: &Path, text: &[u8]) -> Result<Manifest, Error
 
 fn read_cells(
     dir: &Path,
-    manifest: &Manifest,
+    (manifest, order): (&Manifest, &[&CellId]),
     with_steps: bool,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<CellRecord>, Error> {
     let mut unplanned: BTreeSet<PathBuf> = cell_folders(&dir.join(CELLS), warnings)?.into_iter().collect();
     let mut begun = Vec::new();
-    for id in &manifest.order {
+    for id in order.iter().copied() {
         let folder = dir.join(CELLS).join(cell_path(id)?);
         if unplanned.remove(&folder) {
             begun.push((folder, id));
@@ -319,6 +334,9 @@ pub struct StepRecord {
     pub intervals: Vec<Interval>,
     pub histograms: Vec<HistogramSpan>,
     pub counters: BTreeMap<String, CounterSeries>,
+    /// Sampled stacks with their numbers of samples, for a step that was profiled. The functions of
+    /// a stack are separated by `;`, the outermost caller first.
+    pub stacks: Vec<(String, u64)>,
     /// Whether the files were compared with the checksums that were written when the step had
     /// ended. Steps that did not end have no checksums, and neither do steps from versions of
     /// dbdyno that wrote none.
@@ -395,6 +413,7 @@ fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
     }
     let histograms =
         files.read(HISTOGRAMS, |line| histogram::parse_line(line)?.map(plausible::histogram).transpose());
+    let stacks = files.read(STACKS, |line| parse_stack(line).map(Some));
     let counters = read_counters(&mut files);
     let spec = match events.first() {
         Some(StepEvent::Started { spec, .. }) => spec.clone(),
@@ -411,7 +430,18 @@ fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
     files.damages.extend(missing);
     let has_checksums = files.sums.are_there();
     let damaged = (!files.damages.is_empty()).then(|| files.damages.join("; "));
-    StepRecord { name: name.into(), spec, events, intervals, histograms, counters, has_checksums, damaged }
+    let name = name.to_owned();
+    StepRecord { name, spec, events, intervals, histograms, counters, stacks, has_checksums, damaged }
+}
+
+/// Parses a line of the stacks: `main;row_search_mvcc 12`.
+fn parse_stack(line: &[u8]) -> Result<(String, u64), String> {
+    let text = String::from_utf8_lossy(line);
+    let parsed = text.trim_end().rsplit_once(' ').and_then(|(stack, count)| Some((stack, count.parse().ok()?)));
+    parsed
+        .filter(|(stack, count)| !stack.is_empty() && *count > 0)
+        .map(|(stack, count)| (stack.to_owned(), count))
+        .ok_or_else(|| format!("is no stack with a number of samples: {text}"))
 }
 
 /// The files of a step, and the problems that were found while reading them.

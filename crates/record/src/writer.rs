@@ -2,12 +2,14 @@
 //! histograms and counters).
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 
 use crate::layout::{
-    ASIDE, CELLS, COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, LOGS, MANIFEST, REPEATED,
+    ASIDE, CELLS, COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, LOGS, MANIFEST, REPEATED, STACKS,
     cell_path, create_folder, folder_name, names_in, refuse_links, sync_folder, write_whole,
 };
 use crate::lines::LineWriter;
@@ -251,6 +253,18 @@ impl StepWriter {
         Ok(CounterWriter { lines, last: BTreeMap::new() })
     }
 
+    /// Writes the stacks that a profiler sampled, one per line: the functions from the outermost
+    /// caller on, separated by `;`, then a space and the number of samples.
+    pub fn stacks(&self, folded: &str) -> Result<(), Error> {
+        let path = self.dir.join(STACKS);
+        let write = || {
+            let mut file = File::create_new(&path)?;
+            file.write_all(folded.as_bytes())?;
+            file.sync_all()
+        };
+        write().map_err(|source| Error::Write { path: path.clone(), source })
+    }
+
     /// Gives all lines to the operating system, so that they survive the death of this process.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.files().into_iter().try_for_each(LineWriter::flush)
@@ -265,7 +279,8 @@ impl StepWriter {
             sync_folder(&counters)?;
         }
         let sources = names_in(&counters)?.into_iter().map(|file| format!("{COUNTERS}/{file}"));
-        let files = [EVENTS, INTERVALS, HISTOGRAMS].map(str::to_owned).into_iter().chain(sources);
+        let stacks = self.dir.join(STACKS).exists().then(|| STACKS.to_owned());
+        let files = [EVENTS, INTERVALS, HISTOGRAMS].map(str::to_owned).into_iter().chain(stacks).chain(sources);
         checksum::write(&self.dir, &files.collect::<Vec<_>>())?;
         sync_folder(&self.dir)
     }

@@ -14,6 +14,7 @@ use crate::number::{
     NOT_AVAILABLE, fixed, interval_text, margins_text, milliseconds, rate_or_seconds, ratio, shared_unit,
 };
 use crate::views::summary::{NONE, arrow};
+use crate::views::why;
 use crate::warnings::{add_words, reasons_text, texts};
 use crate::words::undecided_text;
 use crate::{TerminalOptions, json};
@@ -32,6 +33,7 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
     blocks.extend(exclusions(comparison));
     blocks.push(Block::heading(3, summary(comparison)));
     blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(Block::text));
+    blocks.extend(why::sentences_of(&comparison.why).into_iter().map(Block::text));
     document::terminal(&blocks, options.width, options.colour)
 }
 
@@ -87,6 +89,9 @@ fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool)
         blocks.extend(exclusions(comparison));
     }
     blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(Block::text));
+    if has_details {
+        blocks.extend(why::sentences_of(&comparison.why).into_iter().map(Block::text));
+    }
     blocks.push(Block::text(method(comparison)));
     document::markdown(&blocks)
 }

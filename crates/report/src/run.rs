@@ -44,6 +44,8 @@ pub enum ReportPart {
     Tables,
     /// One topic of the details, step by step.
     Details(Topic),
+    /// The functions that make the difference.
+    Why,
     /// Configuration differences, configurations, and how the workloads were run.
     Config,
     All,
@@ -51,7 +53,7 @@ pub enum ReportPart {
 
 impl ReportPart {
     /// Every part, with the word that selects it.
-    pub const ALL: [(&'static str, Self); 10] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("summary", Self::Summary),
         ("warnings", Self::Warnings),
         ("tables", Self::Tables),
@@ -60,6 +62,7 @@ impl ReportPart {
         ("io", Self::Details(Topic::Io)),
         ("sql", Self::Details(Topic::Sql)),
         ("statistics", Self::Details(Topic::Statistics)),
+        ("why", Self::Why),
         ("config", Self::Config),
         ("all", Self::All),
     ];
@@ -84,6 +87,7 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
         ReportPart::Warnings => warnings(findings),
         ReportPart::Tables => rate_tables(findings),
         ReportPart::Details(topic) => details(Some(*topic)),
+        ReportPart::Why => views::why::blocks(findings.why.as_ref()),
         ReportPart::Config => config(findings),
         ReportPart::All if !steps.is_empty() => details(None),
         ReportPart::All => whole(findings, None, &[]),
@@ -183,6 +187,10 @@ pub(crate) fn whole(
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, charts));
     blocks.extend(plan_words::published(findings));
+    if findings.why.is_some() {
+        blocks.push(Block::section("Why: functions that make the difference", "why"));
+        blocks.extend(views::why::blocks(findings.why.as_ref()));
+    }
     blocks.extend(compared(findings));
     for (number, workload) in workloads() {
         blocks.push(Block::section(

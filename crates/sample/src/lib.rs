@@ -14,6 +14,7 @@
 mod control_groups;
 mod device;
 mod host_info;
+pub mod profile;
 mod reader;
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]

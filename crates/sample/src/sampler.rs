@@ -17,8 +17,8 @@ use nix::unistd::Pid;
 use crate::Error;
 use crate::reader::{self, Open, ReadTally, ReaderCommand, ReaderEvent, Spec};
 use crate::sources::{
-    Client, Costly, Disk, HostSource, Interrupts, LoadSource, Members, MemoryGroup, Processes, Sampling,
-    Scheduling, ServerSource, ServerTree, Size, Source, Status, Throttling, processes, size,
+    Client, Costly, Disk, HardwareCounters, HostSource, Interrupts, LoadSource, Members, MemoryGroup, Processes, Sampling,
+    Scheduling, ServerSource, ServerTree, Size, Source, Status, Throttling, Waits, processes, size,
 };
 
 /// How long a reader may take to open its sources or to take its last sample. It is longer than a
@@ -217,6 +217,9 @@ fn readers_for(config: &Config, tally: &Arc<ReadTally>) -> Vec<Spec> {
         by_connection
             .push(costly("switches", Duration::ZERO, move || Ok(Scheduling::new(pid, Members::Threads))));
     }
+    if let Some(counters) = config.server_pid.and_then(|pid| HardwareCounters::of(pid, config.server_tree)) {
+        by_connection.push(costly("hardware", Duration::ZERO, move || Ok(counters)));
+    }
     if let Some(folder) = config.server_cgroup.clone() {
         quick.push(source("cgroup", move || MemoryGroup::open(&folder)));
     }
@@ -239,6 +242,11 @@ fn readers_for(config: &Config, tally: &Arc<ReadTally>) -> Vec<Spec> {
     }
     if let Some(database_server) = config.status.clone() {
         readers.push(("sampler-status", vec![source("status", move || Status::new(database_server))]));
+    }
+    if let Some(database_server) = config.status.clone().filter(|_| config.waits) {
+        let pid = config.server_pid;
+        let waits = costly("waits", Duration::ZERO, move || Waits::new(database_server, pid));
+        readers.push(("sampler-waits", vec![waits]));
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
         let size = Size { data_dir: config.data_dir.clone(), database_dir: config.database_dir.clone() };
@@ -299,6 +307,8 @@ pub struct Config {
     pub database_dir: Option<PathBuf>,
     /// Where to query the server's own counters.
     pub status: Option<DatabaseServer>,
+    /// Whether to sample what the server's connections wait for.
+    pub waits: bool,
     /// Time between two samples, which must not be zero.
     pub interval: Duration,
     /// Time from the barrier to the beginning of the common window, where every source is read.
@@ -346,6 +356,7 @@ impl Default for Config {
             data_dir: None,
             database_dir: None,
             status: None,
+            waits: false,
             interval: Duration::from_secs(1),
             warmup: Duration::ZERO,
             server_cpus: None,

@@ -7,6 +7,7 @@ mod connections;
 mod forecast;
 mod hosts;
 mod load;
+mod planted;
 mod sysbench;
 mod truth;
 
@@ -90,6 +91,13 @@ const ALL: &[Bench] = &[
         about: "rate of loading sbtest tables and building their indexes (half an hour per round)",
         other: "sysbench",
         run: load::run,
+    },
+    Bench {
+        name: "planted",
+        page: "accuracy",
+        about: "whether --profile finds a function of known cost that is planted into PostgreSQL, and nothing in A/A (two minutes per round; builds PostgreSQL)",
+        other: "planted or trials",
+        run: planted::run,
     },
     Bench {
         name: "sysbench",

@@ -13,6 +13,7 @@ use crate::metrics::cost::cost;
 use crate::metrics::device::device;
 use crate::metrics::efficiency::efficiency;
 use crate::metrics::fsyncs::Binlog;
+use crate::metrics::hardware::hardware;
 use crate::metrics::host_check::host_check;
 use crate::metrics::original::metric_row;
 use crate::model::steps::JUDGED_FROM_SECONDS;
@@ -90,6 +91,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
         kinds,
         efficiency: efficiency(&summary, &metrics),
         device: device(&summary),
+        hardware: hardware(&summary),
         host_check: host_check(&summary),
         metrics,
         cost,

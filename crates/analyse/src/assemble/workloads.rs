@@ -123,6 +123,19 @@ pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> V
     }
 }
 
+/// Returns the figures of one step in a cell.
+pub(crate) fn run_of_step(
+    manifest: &Manifest,
+    variant: &VariantInfo,
+    cell: &CellRecord,
+    step: &StepRecord,
+) -> StepRun {
+    let around = StepContext { block: cell.id.block, ..step_context(manifest, variant, step) };
+    let run = step_run(step, around);
+    let of_cell = cell.invalid_reasons().map(Warning::quoted);
+    StepRun { validity: of_cell.fold(run.validity.clone(), add_reason), ..run }
+}
+
 /// A variant's runs of one step in the order of blocks, and the response times of the valid ones.
 struct VariantRuns<'a> {
     variant: &'a VariantInfo,

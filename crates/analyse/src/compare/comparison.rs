@@ -20,6 +20,7 @@ use crate::model::{
 use crate::parity::{ClassDifference, class_differences};
 use crate::statistics::describe::{geometric_mean, group};
 use crate::warnings::servers;
+use crate::why::{self, StepProfile};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
@@ -102,7 +103,17 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         notes,
         ratios: group(&steps.iter().filter_map(counted_ratio).collect::<Vec<_>>()),
         steps,
+        why: if one_run { profiles_of(&base_findings, new.variant) } else { why::between(base, new) },
     })
+}
+
+/// Returns the profiles of a run with the comparison of one variant.
+fn profiles_of(findings: &Findings, variant: &str) -> Vec<StepProfile> {
+    let mut steps = findings.why.clone().map_or_else(Vec::new, |why| why.steps);
+    for step in &mut steps {
+        step.differences.retain(|found| found.variant == variant);
+    }
+    steps
 }
 
 /// Returns a step's ratio, or `None` where it does not count in the mean over the steps. A ratio

@@ -14,7 +14,9 @@ use crate::compare::context::{cost_breakdown, cpus};
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::pairs::{Family, Margins, Pair, RequestedPairs};
 use crate::compare::rates;
-use crate::compare::ratio::{block_bounds, judge_percentiles, p99_ratio, ratio_of_runs, relative_metrics};
+use crate::compare::ratio::{
+    block_bounds, instructions_ratio, judge_percentiles, p99_ratio, ratio_of_runs, relative_metrics,
+};
 use crate::compare::verdicts::{Subject, VerdictInput, is_below_clock_resolution, paired, verdict};
 use crate::measure::hosts::hosting_of;
 use crate::model::{
@@ -86,7 +88,9 @@ impl Comparisons {
             .collect();
         for family in Family::ALL {
             judge_rates(&mut entries, family, sources.rules.looks);
-            judge_p99(&mut entries, family, sources.rules.looks);
+            for field in JUDGED_FIELDS {
+                judge_field(&mut entries, family, sources.rules.looks, field);
+            }
             judge_machines(&mut entries, family);
         }
         entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(PendingComparison::judge);
@@ -163,10 +167,12 @@ fn against(
         ratio.inference = inference(ratio);
         by_machine_found = by_machine(&ratio.blocks, machines).filter(|_| !step.is_warm_up);
     }
-    let p99 = p99_ratio(runs, base_runs, &step.headline_kind).map(|mut found| {
+    let with_inference = |mut found: PercentileRatio| {
         found.ratio.inference = inference(&found.ratio);
         found
-    });
+    };
+    let p99 = p99_ratio(runs, base_runs, &step.headline_kind).map(with_inference);
+    let instructions = instructions_ratio(runs, base_runs).map(with_inference);
     // The breakdown splits a ratio of rates into its causes. It needs both variants to have the
     // same CPUs. An embedded database and a server do not have the same CPUs. Neither do a server
     // that someone else started and a server that dbdyno started.
@@ -183,6 +189,7 @@ fn against(
         zero_rates: ZeroRates::in_pairs(runs, base_runs),
         foreign_load,
         p99,
+        instructions,
         by_machine: by_machine_found,
         cost_breakdown,
         relative: relative_metrics(runs, base_runs),
@@ -201,12 +208,12 @@ impl Tested {
     fn of(
         entries: &[PendingComparison<'_>],
         family: Family,
-        is_tested: impl Fn(&StepComparison) -> bool,
+        is_tested: &[bool],
     ) -> Self {
         let mut found = Self { originals: BTreeSet::new(), mirrored: Vec::new() };
         let mut first: BTreeMap<[&str; 4], usize> = BTreeMap::new();
-        for (at, PendingComparison { workload, step, pair, against }) in entries.iter().enumerate() {
-            if pair.family != family || !is_tested(against) {
+        for (at, PendingComparison { workload, step, pair, .. }) in entries.iter().enumerate() {
+            if pair.family != family || !is_tested[at] {
                 continue;
             }
             let mut ends = [pair.base, pair.variant];
@@ -232,7 +239,8 @@ impl Tested {
 }
 
 fn judge_rates(entries: &mut [PendingComparison<'_>], family: Family, looks: &[Look]) {
-    let tested = Tested::of(entries, family, |against| against.inference().is_some());
+    let have_it: Vec<bool> = entries.iter().map(|entry| entry.against.inference().is_some()).collect();
+    let tested = Tested::of(entries, family, &have_it);
     let compared = tested.originals(entries).filter_map(|entry| {
         let StepComparison { ratio, verdict, decided, .. } = &mut entry.against;
         Compared::of(ratio.as_mut()?, entry.step.margin, verdict, Some(decided))
@@ -248,15 +256,25 @@ fn judge_rates(entries: &mut [PendingComparison<'_>], family: Family, looks: &[L
     }
 }
 
-fn judge_p99(entries: &mut [PendingComparison<'_>], family: Family, looks: &[Look]) {
+/// A figure of a comparison, of which less is better, that has a verdict of its own.
+type JudgedField = fn(&mut StepComparison) -> &mut Option<PercentileRatio>;
+
+/// Each field is a family of tests for itself.
+const JUDGED_FIELDS: [JudgedField; 2] = [|against| &mut against.p99, |against| &mut against.instructions];
+
+fn judge_field(entries: &mut [PendingComparison<'_>], family: Family, looks: &[Look], field: JudgedField) {
     let is_tested = |found: &PercentileRatio| found.ratio.inference.is_some();
-    let tested = Tested::of(entries, family, |against| against.p99.as_ref().is_some_and(is_tested));
-    let percentiles =
-        tested.originals(entries).filter_map(|entry| Some((entry.against.p99.as_mut()?, entry.step.margin)));
-    judge_percentiles(&mut percentiles.collect::<Vec<_>>(), looks);
+    let have_it: Vec<bool> = entries
+        .iter_mut()
+        .map(|entry| field(&mut entry.against).as_ref().is_some_and(is_tested))
+        .collect();
+    let tested = Tested::of(entries, family, &have_it);
+    let found =
+        tested.originals(entries).filter_map(|entry| Some((field(&mut entry.against).as_mut()?, entry.step.margin)));
+    judge_percentiles(&mut found.collect::<Vec<_>>(), looks);
     for (at, original) in tested.mirrored {
-        let Some(original) = entries[original].against.p99.clone() else { continue };
-        if let Some(own) = &mut entries[at].against.p99 {
+        let Some(original) = field(&mut entries[original].against).clone() else { continue };
+        if let Some(own) = field(&mut entries[at].against) {
             own.verdict = original.verdict.map(Verdict::of_time);
             mirror(Some(&mut own.ratio), original.ratio.inference.as_ref());
         }
@@ -265,7 +283,8 @@ fn judge_p99(entries: &mut [PendingComparison<'_>], family: Family, looks: &[Loo
 
 /// Tests whether ratios depend on the machine.
 fn judge_machines(entries: &mut [PendingComparison<'_>], family: Family) {
-    let tested = Tested::of(entries, family, |against| against.by_machine.is_some());
+    let have_it: Vec<bool> = entries.iter().map(|entry| entry.against.by_machine.is_some()).collect();
+    let tested = Tested::of(entries, family, &have_it);
     let found = tested.originals(entries).filter_map(|entry| entry.against.by_machine.as_mut());
     by_machine::adjust(&mut found.collect::<Vec<_>>());
     for (at, original) in tested.mirrored {

@@ -180,7 +180,7 @@ pub fn margins_without_step(manifest: &Manifest) -> Vec<String> {
 }
 
 /// Whether `name` fits `pattern`, in which `*` stands for any number of letters, including none.
-pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+pub fn fits(pattern: &str, name: &str) -> bool {
     let (first, others) =
         pattern.split_once('*').map_or((pattern, None), |(first, rest)| (first, Some(rest)));
     let (Some(mut rest), Some(others)) = (name.strip_prefix(first), others) else {

@@ -13,12 +13,11 @@ use crate::compare::comparisons::Comparisons;
 use crate::compare::pairs::{PublishedPair, fits};
 use crate::compare::ratio::{GroupRatios, interval_of_blocks, ratio_of_blocks};
 use crate::model::{
-    Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepComparison,
-    StepFindings, StepRun, Verdict, WorkloadFindings, steps,
+    Agreement, CLOSE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepComparison, StepFindings,
+    StepRun, Verdict, WorkloadFindings, steps,
 };
 use crate::statistics::Interval;
 use crate::statistics::describe::{Group as Figures, GroupFigure};
-use crate::statistics::student::Estimate;
 
 /// Largest rounding error of a published ratio. Published ratios have two decimals.
 const ROUNDED: f64 = 0.005;
@@ -281,14 +280,13 @@ impl RunFigures<'_> {
 }
 
 /// Returns a statistic over a group's steps, which `figure` picks from the group's summary. Average
-/// and median have an interval, which comes from one such figure per block.
+/// and median have an interval.
 fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, GroupFigure)) -> Option<Measured> {
-    let values: Vec<f64> = ratios.figures_in_blocks().iter().filter_map(figure).collect();
-    // The others have no interval. The lowest ratios of two blocks may come from different steps,
-    // as may the highest, and a standard deviation does not say which variant is faster.
-    let estimate = Estimate::of_mean(&values).filter(|_| matches!(statistic, "average" | "median"));
-    let interval = estimate.map(|estimate| estimate.interval(CONFIDENCE));
-    Some(Measured { value: figure(&ratios.figures()?)?, interval, blocks: values.len() })
+    // The others have none: the lowest ratios of two blocks may come from different steps, as may
+    // the highest, and a standard deviation does not say which variant is faster.
+    let has_interval = matches!(statistic, "average" | "median");
+    let interval = has_interval.then(|| ratios.interval_of(figure)).flatten();
+    Some(Measured { value: figure(&ratios.figures()?)?, interval, blocks: ratios.blocks().len() })
 }
 
 fn published_row(

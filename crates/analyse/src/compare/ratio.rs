@@ -3,7 +3,7 @@
 //! the groups that are compared. The ratios of several steps are summed up in a few figures, such
 //! as average and median, as in published tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::verdicts::unpaired;
@@ -14,7 +14,7 @@ use crate::model::{
     StepRun, Verdict,
 };
 use crate::statistics::Interval;
-use crate::statistics::describe::{self, Group as Figures, geometric_mean};
+use crate::statistics::describe::{self, Group as Figures, GroupFigure, geometric_mean};
 use crate::statistics::student::Estimate;
 
 /// Returns the geometric mean of the blocks' ratios. A block's ratio is the headline (the step's
@@ -91,8 +91,20 @@ fn interval_of_steps(ratios: &[&Ratio]) -> Option<Interval> {
 /// The ratio of the 99th percentiles for `kind`'s response times, over the blocks in which both are
 /// valid.
 pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Option<PercentileRatio> {
-    let of_block =
-        |(run, base): (&StepRun, &StepRun)| Some((run.block, p99_us(run, kind)? / p99_us(base, kind)?));
+    ratio_of_figures(runs, base, |run| p99_us(run, kind))
+}
+
+/// The ratio of the server's instructions per operation, over the blocks in which both are valid.
+pub(crate) fn instructions_ratio(runs: &[StepRun], base: &[StepRun]) -> Option<PercentileRatio> {
+    ratio_of_figures(runs, base, |run| run.hardware?.instructions.filter(|count| *count > 0.0))
+}
+
+fn ratio_of_figures(
+    runs: &[StepRun],
+    base: &[StepRun],
+    figure: impl Fn(&StepRun) -> Option<f64>,
+) -> Option<PercentileRatio> {
+    let of_block = |(run, base): (&StepRun, &StepRun)| Some((run.block, figure(run)? / figure(base)?));
     let ratio = ratio_of_blocks(pairs(runs, base).filter_map(of_block).collect())?;
     Some(PercentileRatio { ratio, verdict: None })
 }
@@ -207,14 +219,31 @@ impl<'a> GroupRatios<'a> {
         describe::group(&self.ratios().map(|ratio| ratio.value).collect::<Vec<_>>())
     }
 
-    /// The figures of each block in which all steps have a ratio.
-    pub(crate) fn figures_in_blocks(&self) -> Vec<Figures> {
-        let in_block = |block: u32| -> Option<Figures> {
-            let own = |ratio: &Ratio| Some(ratio.blocks.iter().find(|(other, _)| *other == block)?.1);
-            describe::group(&self.ratios().map(own).collect::<Option<Vec<f64>>>()?)
+    /// The blocks in which any of the steps has a ratio.
+    pub(crate) fn blocks(&self) -> BTreeSet<u32> {
+        self.ratios().flat_map(|ratio| &ratio.blocks).map(|(block, _)| *block).collect()
+    }
+
+    /// Returns the 95 % interval of a figure, by the jackknife over blocks (Efron and Tibshirani, An
+    /// Introduction to the Bootstrap, 1993, chapter 11): the figure is computed again without each
+    /// block, and the scatter of these values gives its standard error. The result is `None` for
+    /// one block, and where a step has a ratio in a single block.
+    ///
+    /// One figure per block and their mean would not do for the median: where steps change places
+    /// from block to block, the mean of the blocks' medians is another number than the median of
+    /// the steps' ratios.
+    pub(crate) fn interval_of(&self, figure: GroupFigure) -> Option<Interval> {
+        let blocks = self.blocks();
+        let without = |left_out: u32| {
+            let kept = |ratio: &Ratio| {
+                ratio.blocks.iter().filter(|(block, _)| *block != left_out).copied().collect()
+            };
+            let ratios = self.ratios().map(|ratio| Some(ratio_of_blocks(kept(ratio))?.value));
+            figure(&describe::group(&ratios.collect::<Option<Vec<f64>>>()?)?)
         };
-        let blocks = self.ratios().next().into_iter().flat_map(|ratio| &ratio.blocks);
-        blocks.filter_map(|(block, _)| in_block(*block)).collect()
+        let values = blocks.iter().map(|block| without(*block)).collect::<Option<Vec<f64>>>()?;
+        let estimate = Estimate::by_jackknife(figure(&self.figures()?)?, &values)?;
+        Some(estimate.interval(CONFIDENCE))
     }
 
     /// The 95 % interval of the geometric mean; `None` for one block, for bounds, and where not all
@@ -508,15 +537,54 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_one_step_lacks_has_no_figures_and_the_mean_no_interval() {
+    fn a_block_that_one_step_lacks_leaves_the_mean_of_steps_without_an_interval() {
         let mut steps = steps(&[(false, &[1, 2, 3]), (false, &[3, 4, 5])]);
-        let averages = |steps: &[StepFindings]| -> Vec<f64> {
-            ratios(steps).figures_in_blocks().iter().map(|figures| figures.average).collect()
-        };
-        assert_eq!(averages(&steps), [2.0, 3.0, 4.0]);
         assert!(ratios(&steps).interval().is_some());
         steps[1].variants[1].to_base.ratio.as_mut().unwrap().blocks.remove(1);
-        assert_eq!(averages(&steps), [2.0, 4.0]);
         assert_eq!(ratios(&steps).interval(), None);
+        let average = |group: &Figures| Some(group.average);
+        assert!(ratios(&steps).interval_of(average).is_some(), "each step has two blocks");
+        steps[1].variants[1].to_base.ratio.as_mut().unwrap().blocks.remove(1);
+        assert_eq!(ratios(&steps).interval_of(average), None, "one step has a single block");
+    }
+
+    /// Three steps that change places from block to block: the median of their ratios is not the
+    /// mean of the blocks' medians.
+    #[test]
+    fn a_median_is_within_its_interval_where_steps_change_places() {
+        let steps = steps(&[(false, &[1, 1, 9, 9]), (false, &[9, 9, 1, 1]), (false, &[4, 4, 4, 4])]);
+        let ratios = ratios(&steps);
+        let median = |group: &Figures| Some(group.median);
+        let interval = ratios.interval_of(median).unwrap();
+        assert!(interval.contains(ratios.figures().unwrap().median), "{interval:?}");
+    }
+
+    #[test]
+    fn the_intervals_of_average_and_median_contain_the_truth() {
+        const STUDIES: u64 = 2_000;
+        let truths = [0.4_f64, 0.6, 0.7, 0.8, 0.9, 1.0, 1.3];
+        let one: (bool, &[u64]) = (false, &[1]);
+        let steps = steps(&[one; 7]);
+        let study = |study: u64, blocks: u64| GroupRatios {
+            counted: (0..)
+                .zip(&truths)
+                .zip(&steps)
+                .map(|((step, truth), findings)| {
+                    let noise = |block: u64| {
+                        0.02 * normal(study, block) + 0.03 * normal(study, 100 * step + block + 100)
+                    };
+                    let blocks = (0..blocks).map(|block| (block as u32, truth * noise(block).exp()));
+                    (findings, ratio_of_blocks(blocks.collect()).unwrap())
+                })
+                .collect(),
+            without: Vec::new(),
+        };
+        let figures: [GroupFigure; 2] = [|group| Some(group.average), |group| Some(group.median)];
+        let truth = describe::group(&truths).unwrap();
+        for (blocks, figure) in [3, 7].into_iter().flat_map(|blocks| figures.map(|figure| (blocks, figure))) {
+            let truth = figure(&truth).unwrap();
+            let covered = share(STUDIES, |at| study(at, blocks).interval_of(figure).unwrap().contains(truth));
+            close(covered, 0.95, chance(0.95, STUDIES));
+        }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod cost;
 pub(crate) mod device;
 pub(crate) mod efficiency;
 pub(crate) mod fsyncs;
+pub(crate) mod hardware;
 pub(crate) mod host_check;
 pub(crate) mod original;
 mod reads;
@@ -19,6 +20,7 @@ use serde::Serialize;
 pub use cost::Cost;
 pub use device::DeviceLoad;
 pub use efficiency::Efficiency;
+pub use hardware::HardwareUse;
 pub use host_check::HostCheck;
 pub use original::MetricRow;
 

@@ -10,6 +10,7 @@ use crate::model::steps::StepComparison;
 use crate::model::warning::Warning;
 use crate::statistics::Interval;
 use crate::statistics::describe::Group;
+use crate::why::StepProfile;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
@@ -30,6 +31,9 @@ pub struct Comparison {
     pub steps: Vec<ComparedStep>,
     /// The ratios of all steps that have a ratio of speed, as one group.
     pub ratios: Option<Group>,
+    /// The functions that make the difference, in the steps that both sides have profiled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<StepProfile>,
 }
 
 #[derive(Debug, Clone, Serialize)]

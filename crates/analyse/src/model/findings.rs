@@ -15,6 +15,7 @@ use crate::model::comparison::PublishedComparison;
 use crate::model::steps::{StepFindings, VariantStep};
 use crate::model::warning::Warning;
 use crate::parity::Parity;
+use crate::why::Why;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
@@ -38,6 +39,9 @@ pub struct Findings {
     pub warnings: Vec<Warning>,
     /// Cells that failed, each with the end of its server's log.
     pub failures: Vec<Failure>,
+    /// The functions that make the difference; `None` for a run without profile blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
 }
 
 impl Findings {

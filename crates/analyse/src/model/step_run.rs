@@ -4,7 +4,7 @@
 use dbdyno_record::{AnswerDigest, ErrorCounts};
 use serde::Serialize;
 
-use crate::metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
+use crate::metrics::{Cost, DeviceLoad, Efficiency, HardwareUse, HostCheck, MetricRow};
 use crate::model::warning::Warning;
 
 #[derive(Debug, Clone, Serialize)]
@@ -38,6 +38,9 @@ pub struct StepRun {
     pub efficiency: Efficiency,
     #[serde(skip)]
     pub cost: Cost,
+    /// What the CPU counted for the server; `None` where it does not count.
+    #[serde(skip)]
+    pub hardware: Option<HardwareUse>,
     /// Load on the device of the data directory; `None` where it was not sampled.
     #[serde(skip)]
     pub device: Option<DeviceLoad>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::OperationClass;
 use serde::{Serialize, Serializer};
 
-use crate::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
+use crate::metrics::{Cost, DeviceLoad, Efficiency, Figures, HardwareUse, Metric, MetricRow};
 use crate::model::context::{CostBreakdown, ExecutedPlan, RatioContext, StatementPlans};
 use crate::model::findings::WorkloadFindings;
 use crate::model::step_run::{Latency, StepRun, Validity};
@@ -161,6 +161,10 @@ pub struct StepComparison {
     /// The 99th percentile ÷ the base's; `None` without a block in which both had 100 operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<PercentileRatio>,
+    /// The server's instructions per operation ÷ the base's. They are the quietest figure there is;
+    /// `None` where the CPU does not count them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<PercentileRatio>,
     /// The causes that the ratio is made of; `None` where CPU was not sampled.
     pub cost_breakdown: Option<CostBreakdown>,
     /// All metrics ÷ the base's; `None` without a block in which both are valid.
@@ -243,7 +247,8 @@ impl FarthestMachine {
     }
 }
 
-/// A percentile of the response times ÷ the base's, paired by block. A value below 1 is better.
+/// A percentile of the response times, or instructions per operation, ÷ the base's, paired by block.
+/// A value below 1 is better.
 #[derive(Debug, Clone, Serialize)]
 pub struct PercentileRatio {
     pub ratio: Ratio,
@@ -403,6 +408,12 @@ impl MetricGroup {
             is_compared: true,
         },
         Self { name: "cost", metrics: Cost::METRICS, of: |run| Some(&run.cost), is_compared: true },
+        Self {
+            name: "hardware",
+            metrics: HardwareUse::METRICS,
+            of: |run| Some(run.hardware.as_ref()?),
+            is_compared: true,
+        },
         Self {
             name: "device",
             metrics: DeviceLoad::METRICS,

@@ -31,6 +31,10 @@ pub struct Class {
     #[serde(default)]
     words: BTreeMap<String, String>,
     pub write: String,
+    /// Patterns of the server's functions that the class turns on, or that work instead where it is
+    /// off.
+    #[serde(default)]
+    pub functions: Vec<String>,
 }
 
 /// How the value of a single setting is read.

@@ -5,6 +5,7 @@
 //! methods that resample draw their numbers from a seed. docs/concepts/statistics-methods.md
 //! explains all of it to readers.
 
+pub mod bisection;
 pub mod change_point;
 pub mod describe;
 pub mod false_discovery;

@@ -37,6 +37,14 @@ impl Estimate {
         })
     }
 
+    /// A figure of several blocks, with the standard error by the jackknife: `without` has the
+    /// figure computed again without each block. `None` for fewer than two blocks.
+    pub fn by_jackknife(value: f64, without: &[f64]) -> Option<Self> {
+        let count = without.len() as f64;
+        let standard_error = deviation(without)? * (count - 1.0) / count.sqrt();
+        Some(Self { value, standard_error, degrees: count - 1.0 })
+    }
+
     /// Mean of `new` minus mean of `base`, which were measured independently. The standard error is
     /// Welch's, and the degrees of freedom are by Welch and Satterthwaite. `None` when either has
     /// fewer than two values.
@@ -170,6 +178,17 @@ mod tests {
         (0.975, 5.7, 2.478_471_308_700_61),
         (0.999, 200.0, 3.131_479_814_221_12),
     ];
+
+    #[test]
+    fn the_jackknife_of_a_mean_is_the_mean_with_its_standard_error() {
+        let values = [3.0, 5.0, 4.0, 8.0];
+        let without = |left_out: usize| (values.iter().sum::<f64>() - values[left_out]) / 3.0;
+        let wanted = Estimate::of_mean(&values).unwrap();
+        let found = Estimate::by_jackknife(wanted.value, &[0, 1, 2, 3].map(without)).unwrap();
+        close(found.standard_error, wanted.standard_error, 1e-12);
+        assert_eq!(found.degrees, wanted.degrees);
+        assert!(Estimate::by_jackknife(1.0, &[1.0]).is_none());
+    }
 
     #[test]
     fn quantiles_are_those_of_the_printed_tables() {

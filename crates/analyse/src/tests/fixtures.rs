@@ -269,6 +269,7 @@ pub(crate) fn completed(
         histograms: Vec::new(),
         counters,
         has_checksums: true,
+        stacks: Vec::new(),
         damaged: None,
     }
 }
@@ -432,6 +433,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         manifest,
         events: Vec::new(),
         cells,
+        profiled_cells: Vec::new(),
         is_going_on: false,
         warnings: Vec::new(),
     }
@@ -459,6 +461,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         efficiency: Efficiency::default(),
         cost: Cost::default(),
         device: None,
+        hardware: None,
         host_check: None,
         client_headroom: None,
         seconds_on_target: None,

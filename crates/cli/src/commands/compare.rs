@@ -190,7 +190,7 @@ mod tests {
             version_text: String::new(),
         };
         let (base, new, notes) = (side("a"), side("b"), Vec::new());
-        Comparison { base, new, paired: true, margin: 0.02, notes, steps, ratios: None }
+        Comparison { base, new, paired: true, margin: 0.02, notes, steps, ratios: None, why: Vec::new() }
     }
 
     fn code(comparison: &Comparison, fail_on: FailOn) -> u8 {

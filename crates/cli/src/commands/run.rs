@@ -21,7 +21,7 @@ use crate::args::{RunArgs, TaskArgs};
 use crate::clients::ClientHosts;
 use crate::conductor::{
     AdvisoryLocks, Conductor, Partial, RunClock, RunTally, TEMPLATES, data_root, elsewhere, partial,
-    refuse_links, remove_data_root,
+    profiled, refuse_links, remove_data_root,
 };
 use crate::doctor::{self, calibration};
 use crate::engines::{Launcher, engine};
@@ -156,6 +156,7 @@ fn conduct(
         advisory_locks,
         clients,
         partial,
+        profiled: profiled(&Run::outline(&dir)?.events),
         stopping: None,
     };
     let parity_check = match plan.parity {

@@ -12,7 +12,8 @@ use dbdyno_db::server::{
 };
 use dbdyno_fetch as servers;
 use dbdyno_fetch::{
-    Catalogue, Entry, Error, ListedServer, ScratchOptions, ScratchServer, ServerEntry, ServerOrigin,
+    BuildRequest, Catalogue, Entry, Error, ListedServer, Repository, ScratchOptions, ScratchServer, ServerEntry,
+    ServerOrigin,
     catalogue, client, find_named, inventory, missing_tools,
 };
 use dbdyno_plan::Plan;
@@ -20,7 +21,7 @@ use dbdyno_products::{ALL, FamilyFacts, VariantKind};
 use dbdyno_report::document::{Block, Column, Table};
 use serde_json::{Value, json};
 
-use crate::args::ServersVerb;
+use crate::args::{BuildArgs, ServersVerb};
 use crate::exit::{ExitError, INTERRUPTED, MACHINE, SERVER, USAGE};
 use crate::{signals, terminal};
 
@@ -28,9 +29,11 @@ pub(crate) fn servers(verb: &ServersVerb) -> Result<(), ExitError> {
     match verb {
         ServersVerb::List { here, json } => show_list(*here, *json),
         ServersVerb::Get { names, from } => get(names, from.as_deref(), result),
+        ServersVerb::Build(args) => build(args),
         ServersVerb::Add { name, basedir } => add(name, basedir),
         ServersVerb::Start { name, config } => start(name, config.as_deref()),
-        ServersVerb::Remove { name } => remove(name),
+        ServersVerb::Remove { name: Some(name), .. } => remove(name),
+        ServersVerb::Remove { older_than, .. } => remove_builds(older_than.map_or(Duration::ZERO, |age| age.0)),
     }
 }
 
@@ -129,6 +132,39 @@ fn check_tools(entries: &[&Entry]) -> Result<(), ExitError> {
     }
 }
 
+/// Builds a server from a git repository.
+fn build(args: &BuildArgs) -> Result<(), ExitError> {
+    let request = BuildRequest {
+        product: args.product.clone(),
+        repo: args.repo.clone(),
+        commit: args.commit.clone(),
+        patch: args.patch.clone(),
+        options: args.options.clone(),
+    };
+    let repository = Repository::open(&args.repo).map_err(ended)?;
+    if repository.is_dirty() {
+        terminal::warning("the repository has changes that are not committed; no build has them");
+    }
+    let cancel = signals::watch("stopping; incomplete files are removed (again: stop at once)")?;
+    let begun = Instant::now();
+    let (name, server_entry) =
+        servers::build(&request, &servers_dir(), &cancel, &mut |line| terminal::note(line)).map_err(ended)?;
+    result(&described(&name, &server_entry, begun))
+}
+
+/// Removes builds that were made longer ago than `age`.
+fn remove_builds(age: Duration) -> Result<(), ExitError> {
+    let mut removed = 0;
+    for name in servers::builds_older_than(&servers_dir(), age) {
+        remove(&name)?;
+        removed += 1;
+    }
+    match removed {
+        0 => result("no build is that old"),
+        _ => Ok(()),
+    }
+}
+
 fn add(name: &str, base_dir: &Path) -> Result<(), ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let begun = Instant::now();
@@ -143,7 +179,7 @@ fn remove(name: &str) -> Result<(), ExitError> {
         servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
     result(&match server_entry.origin {
         ServerOrigin::Added => format!("{name}: forgotten; {} stays as it is", server_entry.source),
-        ServerOrigin::Got | ServerOrigin::Found => {
+        ServerOrigin::Got | ServerOrigin::Built | ServerOrigin::Found => {
             format!("{name}: removed from {}", servers_dir().display())
         }
     })
@@ -163,6 +199,8 @@ fn ended(error: impl Into<Error>) -> ExitError {
     let error = error.into();
     let code = match &error {
         Error::NotInCatalogue { .. }
+        | Error::Repository { .. }
+        | Error::Unbuildable { .. }
         | Error::Catalogue { .. }
         | Error::NameTaken { .. }
         | Error::NotRemovable { .. } => USAGE,
@@ -274,6 +312,7 @@ fn server_json(server: &ListedServer) -> Value {
             "origin": here.origin,
             "problem": here.problem,
             "answer": here.answer,
+            "build": here.build,
         })
     });
     json!({

@@ -94,7 +94,9 @@ pub(crate) type Partial = std::collections::BTreeMap<(u32, String), Vec<String>>
 pub(crate) fn partial(events: &[RunEvent]) -> Partial {
     let mut all = Partial::new();
     for event in events {
-        let RunEvent::Look { order, steps, .. } = event else { continue };
+        let (RunEvent::Look { order, steps, .. } | RunEvent::ProfileBlocks { order, steps, .. }) = event else {
+            continue;
+        };
         for block in order.iter().map(|cell| cell.block) {
             all.extend(steps.iter().map(|(workload, steps)| ((block, workload.clone()), steps.clone())));
         }
@@ -452,7 +454,7 @@ mod tests {
             },
         ];
         let dir = std::path::PathBuf::new();
-        Run { dir, manifest, events, cells: vec![cell], is_going_on: true, warnings: Vec::new() }
+        Run { dir, manifest, events, cells: vec![cell], profiled_cells: Vec::new(), is_going_on: true, warnings: Vec::new() }
     }
 
     #[test]

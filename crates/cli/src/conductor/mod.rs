@@ -9,6 +9,7 @@ mod budget;
 mod cell;
 mod database;
 mod locks;
+mod profiling;
 mod reset;
 mod step;
 
@@ -37,6 +38,7 @@ pub(crate) use budget::{Partial, RunClock, further_blocks, partial};
 use cell::{RunningServers, server_info};
 use database::{Database, Stopping};
 pub(crate) use database::{data_root, kept_option_file, refuse_links, remove_data_of, remove_data_root};
+pub(crate) use profiling::profiled;
 pub(crate) use locks::{AdvisoryLocks, elsewhere, is_ended_process, sweep_run_files};
 pub(crate) use reset::{TEMPLATES, snapshot_dir};
 
@@ -60,6 +62,8 @@ pub(crate) struct Conductor<'a> {
     pub(crate) clients: Option<ClientHosts>,
     /// Steps that run in the blocks that leave some steps out.
     pub(crate) partial: Partial,
+    /// Steps that are profiled, in the profile blocks.
+    pub(crate) profiled: Partial,
     /// The server of the previous cell, while it stops.
     pub(crate) stopping: Option<Stopping>,
 }
@@ -129,6 +133,9 @@ impl Conductor<'_> {
             }
             self.has_waited_for_stop()?;
             more = self.further_block()?;
+            if more.is_none() {
+                more = self.profile_blocks()?;
+            }
         }
         self.all_down(up)?;
         tally.interrupted = self.cancelled();

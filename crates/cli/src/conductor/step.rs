@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::clients::AgentTask;
 use crate::conductor::database::Database;
+use crate::conductor::profiling::StepProfiler;
 use crate::conductor::{CellEnding, Conductor};
 use crate::exit::ExitError;
 use crate::load::{self, LoadClient};
@@ -65,6 +66,7 @@ impl StepTask<'_, '_> {
         let warmup = workload.outlines()[self.index].warmup;
         let polled_ns = self.polled_ns();
         let sampler = self.sampler(&mut writer, warmup, polled_ns.clone())?;
+        let profiler = StepProfiler::start(conductor, self.cell, self.name, self.database);
         let forecast = conductor.progress.forecast_of(self.name);
         conductor.progress.busy(self.name);
         let client = LoadClient {
@@ -96,6 +98,7 @@ impl StepTask<'_, '_> {
             })?;
         let (barrier, silence) = (watcher.barrier, watcher.stall_watch.lasts);
         self.end_sampling(sampler, &mut writer)?;
+        profiler.end(conductor, &mut writer, (barrier, end.outcome))?;
         if end.outcome != Outcome::Completed && silence >= FIRST_REPORT {
             let text =
                 format!("the server had not answered for {} when step {} ended", about(silence), self.name);
@@ -311,6 +314,7 @@ impl StepTask<'_, '_> {
             server_cpus: self.server_cpus(),
             cpus: self.client_cpus(),
             polled_ns,
+            waits: self.conductor.is_profiled(self.cell, self.name),
             ..Config::default()
         }
     }

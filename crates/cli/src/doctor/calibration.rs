@@ -83,6 +83,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
         advisory_locks: AdvisoryLocks::default(),
         clients: None,
         partial: Partial::new(),
+        profiled: Partial::new(),
         stopping: None,
     };
     let tally = conductor.run(&manifest.order, RunTally::default())?;

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use dbdyno_plan::grouped;
+use dbdyno_sample::profile::ProfileError;
 
 use crate::doctor::disk::at;
 use crate::doctor::{Finding, good, note, note_if};
@@ -143,6 +144,17 @@ pub(crate) fn aio(files: &HostFiles) -> Finding {
     note_if(most.saturating_sub(used) < AIO_LEFT_MIN, found, advice)
 }
 
+/// Checks whether Linux perf can sample servers, for `--profile`. `version` is perf's answer.
+pub(crate) fn profiler(files: &HostFiles, version: Result<String, ProfileError>) -> Finding {
+    let advice = "--profile cannot say which functions make a difference; apt-get install linux-perf, or the package of the running kernel";
+    let Ok(version) = version else { return note("perf is not installed", advice) };
+    let paranoid = files.number::<i64>("/proc/sys/kernel/perf_event_paranoid").unwrap_or(0);
+    let is_root = nix::unistd::geteuid().is_root();
+    let found = format!("{version}, {}", dbdyno_sample::profile::event());
+    let advice = "--profile may not sample servers and the kernel; run as root, or sysctl kernel.perf_event_paranoid=1";
+    note_if(paranoid > 1 && !is_root, found, advice)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +205,14 @@ mod tests {
         assert_eq!([switch("0\n"), switch("1\n"), switch("2\n")], [GOOD, NOTE, NOTE]);
         let kernel = |text| verdict("/proc/sys/kernel/osrelease", text, io_uring);
         assert_eq!([kernel("6.1.0-13-amd64\n"), kernel("4.19.0\n"), kernel("x")], [GOOD, NOTE, GOOD]);
+    }
+
+    #[test]
+    fn a_missing_profiler_is_noted() {
+        let files = machine(&[("/proc/sys/kernel/perf_event_paranoid", "-1")]).1;
+        assert_eq!(profiler(&files, Err(ProfileError::NotInstalled)).verdict, NOTE);
+        let found = profiler(&files, Ok("perf version 6.1".to_owned()));
+        assert!(found.verdict == GOOD && found.found.starts_with("perf version 6.1, "), "{found:?}");
     }
 
     #[test]

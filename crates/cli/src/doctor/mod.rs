@@ -92,6 +92,7 @@ pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
         disk::fsync(folder.clone(), disk::measure_fsync(&folder)).named("fsync"),
         check_cache_folder(calibration::path().and_then(|path| path.parent().map(Path::to_owned)).as_deref())
             .named("cache folder"),
+        kernel::profiler(&files, dbdyno_sample::profile::version()).named("profiler"),
         check_servers().named("servers"),
         check_calibrations(&calibrations()).named("client"),
     ]);

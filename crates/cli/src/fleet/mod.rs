@@ -83,6 +83,8 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
         format!("variant {} is at an address, and all machines would load that one server", variant.name)
     } else if plan.design == Design::Alternate {
         "with design = \"alternate\" servers stay up from block to block".to_owned()
+    } else if !plan.profile.is_off() {
+        "profile blocks follow the others on one machine".to_owned()
     } else {
         return Ok(());
     };

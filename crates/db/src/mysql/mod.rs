@@ -124,6 +124,8 @@ impl Product for Mysql {
     const PROTOCOL: &'static str = "MySQL";
     const ABOUT: &'static str =
         "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP";
+    const WAITS: &'static str = "SELECT STATE, COUNT(*) FROM information_schema.PROCESSLIST \
+         WHERE COMMAND IN ('Query', 'Execute') AND STATE LIKE 'Waiting%' GROUP BY STATE";
     const TABLES: &'static str = "SELECT table_name FROM information_schema.tables \
                                   WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";
     // MySQL 9 prints a tree by default. Versions before 5.6 have no format to choose.

@@ -106,6 +106,9 @@ const CANCEL: u32 = 1234 << 16 | 5678;
 impl Product for Postgres {
     const PROTOCOL: &'static str = "PostgreSQL";
     const ABOUT: &'static str = "PostgreSQL 9.6 to 19, over unix socket or TCP";
+    const WAITS: &'static str = "SELECT wait_event_type || ': ' || wait_event, count(*)::text FROM pg_stat_activity \
+         WHERE state = 'active' AND wait_event_type NOT IN ('Client', 'Activity') AND pid <> pg_backend_pid() \
+         GROUP BY 1";
     const TABLES: &'static str =
         "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) ORDER BY tablename";
     const EXPLAIN: &'static [(&'static str, &'static str)] = &[("EXPLAIN (COSTS OFF)", Self::NAME)];

@@ -111,6 +111,9 @@ pub(crate) trait Product: Debug + Sized + 'static {
     /// Query for the names of the tables in the session's database, in order. It is empty for a
     /// database that never has tables.
     const TABLES: &'static str;
+    /// Query for the waits of the server's other connections: the name of each wait, and how many
+    /// connections are in it. It is empty for a database without such names.
+    const WAITS: &'static str = "";
     /// The statements that ask for a query plan, and each answer's form. The first one that the
     /// server understands is used.
     const EXPLAIN: &'static [(&'static str, &'static str)] = &[];

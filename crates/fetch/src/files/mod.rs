@@ -15,6 +15,7 @@ use dbdyno_db::server::Base;
 
 use crate::Error;
 pub(crate) use catalogue::check_name;
+pub(crate) use programs::run;
 pub use catalogue::{Catalogue, Entry, Layout, Source, by_name, catalogue};
 pub use programs::{install_tools, missing_libraries, missing_tools};
 

@@ -60,7 +60,7 @@ pub(super) fn comparison() -> Comparison {
     let steps: Vec<ComparedStep> = workload.steps.iter().skip(4).map(step).collect();
     let notes = vec![Warning::new(Code::DebugBuildCompared)];
     let ratios = group(&steps.iter().filter_map(|step| step.to_base.value()).collect::<Vec<_>>());
-    Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, ratios, steps }
+    Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, ratios, steps, why: Vec::new() }
 }
 
 #[test]

@@ -114,6 +114,14 @@ impl Page {
                 let links: Vec<String> = links.iter().map(link).collect();
                 self.line(&format!("<p>{}</p>", links.join(" · ")));
             }
+            Block::Graph(title, svg) => {
+                let document = format!("<!DOCTYPE html><style>body {{ margin: 0 }}</style>{svg}");
+                self.line(&format!(
+                    "<iframe class=\"graph\" title=\"{}\" srcdoc=\"{}\"></iframe>",
+                    escaped(title),
+                    escaped(&document)
+                ));
+            }
             Block::Contents => {
                 let contents = std::mem::take(&mut self.contents);
                 self.level = 2;

@@ -39,7 +39,7 @@ fn add(block: &Block, parts: &mut Vec<String>) {
                 texts.iter().map(|text| format!("> **Warning:** {}", escaped(text))).collect();
             parts.push(lines.join("\n>\n"));
         }
-        Block::Chart(_) | Block::Key(_) | Block::Contents | Block::PrintedIfUnfolded | Block::Links(..) => {}
+        Block::Chart(_) | Block::Key(_) | Block::Contents | Block::PrintedIfUnfolded | Block::Links(..) | Block::Graph(..) => {}
     }
 }
 

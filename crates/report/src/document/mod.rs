@@ -61,6 +61,9 @@ pub enum Block {
     /// Texts that link to other pages, files or places, each with its address. They are for pages
     /// only.
     Links(Vec<(String, String)>),
+    /// A title, and a drawing in SVG with a script of its own. It is for pages only, which have the
+    /// same figures in a table.
+    Graph(String, String),
 }
 
 impl Block {

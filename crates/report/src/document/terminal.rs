@@ -72,7 +72,8 @@ impl Screen {
             | Block::Key(_)
             | Block::Contents
             | Block::PrintedIfUnfolded
-            | Block::Links(..) => {}
+            | Block::Links(..)
+            | Block::Graph(..) => {}
         }
     }
 

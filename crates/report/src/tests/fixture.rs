@@ -53,6 +53,7 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
         prose: dbdyno_model::Report::default(),
         sections: Vec::new(),
         published: None,
+        why: None,
         parity: Some(parity(names)),
         workloads: vec![workload(names, blocks, seconds)],
         warnings: vec![
@@ -258,6 +259,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         efficiency: if failed { Default::default() } else { efficiency(rate) },
         cost: if failed { Cost::default() } else { cost(variant) },
         device: (!failed).then(device),
+        hardware: None,
         host_check: (!failed).then(host_check),
         client_headroom: None,
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),

@@ -23,10 +23,12 @@ mod side_by_side;
 pub(crate) mod summary;
 pub(crate) mod sweeps;
 mod throughput;
+pub(crate) mod why;
 
 use dbdyno_analyse::tables::Tables;
 use dbdyno_analyse::{
-    Failure, Findings, History, RunSummary, SectionFindings, StepFindings, Warning, WorkloadFindings,
+    Failure, Findings, History, RunSummary, SectionFindings, StepFindings, Warning, Why,
+    WorkloadFindings,
 };
 use dbdyno_model::Colours;
 
@@ -45,6 +47,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) run: &'a RunSummary,
     pub(crate) failures: &'a [Failure],
     pub(crate) warnings: &'a [Warning],
+    pub(crate) why: Option<&'a Why>,
     pub(crate) workload: &'a WorkloadFindings,
 }
 
@@ -219,7 +222,8 @@ pub(crate) fn control(scope: Scope<'_>) -> Vec<Block> {
 
 impl<'a> Scope<'a> {
     pub(crate) fn of(findings: &'a Findings, workload: &'a WorkloadFindings) -> Self {
-        Self { run: &findings.run, failures: &findings.failures, warnings: &findings.warnings, workload }
+        let Findings { run, failures, warnings, why, .. } = findings;
+        Self { run, failures, warnings, why: why.as_ref(), workload }
     }
 
     /// Returns the long tables with the values and ratios over all valid blocks.

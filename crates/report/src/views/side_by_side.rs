@@ -64,7 +64,7 @@ fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Tab
 }
 
 fn scope<'a>(run: &'a RunSummary, workload: &'a WorkloadFindings) -> Scope<'a> {
-    Scope { run, failures: &[], warnings: &[], workload }
+    Scope { run, failures: &[], warnings: &[], why: None, workload }
 }
 
 /// Makes one table per grouping and number of connections. Its rows are the figures of each group.

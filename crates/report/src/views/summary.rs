@@ -11,7 +11,7 @@ use dbdyno_analyse::{
 use super::cells::{is_open, sign_of};
 use super::details::{cause, explanations};
 use super::{
-    Scope, ViewPart, bounded_text, headline_text, part, placeholder, ratio_or_placeholder, ratio_tone,
+    Scope, ViewPart, why, bounded_text, headline_text, part, placeholder, ratio_or_placeholder, ratio_tone,
 };
 use crate::document::{Block, Column, Table, TableCell, Tone};
 use crate::number::{duration_whole_us, fixed, interval_text, milliseconds, needed_blocks, shared_unit};
@@ -26,10 +26,12 @@ pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
     let caches = caches(scope).into_iter().map(|text| Block::Text(Tone::Doubt, text));
     let sentences = sentences.chain(caches);
     let legend = Some(legend).filter(|legend| !legend.is_empty());
-    let remarks = one_block(scope).into_iter().chain(legend).chain(corrected(scope)).chain(undecided(scope));
+    let remarks = one_block(scope).into_iter().chain(legend).chain(by_instructions(scope));
+    let remarks = remarks.chain(corrected(scope)).chain(undecided(scope));
     let remarks = remarks.collect::<Vec<_>>().join(" ");
     let last_block = (!remarks.is_empty()).then_some(Block::Text(Tone::Muted, remarks));
-    sentences.chain(tables).chain(last_block).collect()
+    let causes = why::sentences(scope.why, &scope.workload.name).into_iter().map(Block::text);
+    sentences.chain(tables).chain(causes).chain(last_block).collect()
 }
 
 /// Says why a comparison can be undecided although its interval leaves out 1. It is `None` where
@@ -53,6 +55,28 @@ fn corrected(scope: Scope<'_>) -> Option<String> {
             100.0 * LEVEL
         )
     })
+}
+
+/// Returns a sentence for each comparison that is undecided by its rate and decided by the server's
+/// instructions per operation, which scatter least.
+fn by_instructions(scope: Scope<'_>) -> Vec<String> {
+    let of = |step: &StepFindings, variant: &VariantStep| {
+        let found = variant.to_base.instructions.as_ref()?;
+        let (verdict, interval) = (found.verdict?, found.ratio.interval()?);
+        let is_decided = matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Same);
+        let is_open = variant.to_base.verdict == Some(Verdict::Undecided);
+        (is_decided && is_open).then(|| {
+            format!(
+                "{}: the rate of {} is undecided, and decided by instructions per operation: {} ({} of the base's).",
+                step.name,
+                variant.variant,
+                verdict.word(),
+                interval_text(interval)
+            )
+        })
+    };
+    let all = scope.steps().flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
+    all.filter_map(|(step, variant)| of(step, variant)).collect()
 }
 
 /// Returns the sentence for a workload in which no comparison has a second block. It is `None` for

@@ -5,6 +5,7 @@
 
 mod cgroup;
 mod disk;
+mod hardware;
 mod host;
 mod interrupts;
 mod load;
@@ -16,6 +17,7 @@ pub(crate) mod size;
 mod status;
 mod switches;
 mod throttling;
+mod waits;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -32,21 +34,24 @@ use crate::Error;
 
 pub(crate) use self::cgroup::MemoryGroup;
 pub(crate) use self::disk::Disk;
+pub(crate) use self::hardware::HardwareCounters;
 pub(crate) use self::host::{HostSource, parse_stat};
 pub(crate) use self::interrupts::Interrupts;
 pub(crate) use self::load::LoadSource;
 pub(crate) use self::processes::Processes;
 pub(crate) use self::sampling::Sampling;
-pub(crate) use self::server::{Client, ServerSource, ServerTree};
+pub(crate) use self::server::{Client, ServerSource, ServerTree, children_file, parse_children};
 pub(crate) use self::size::Size;
 pub(crate) use self::status::Status;
 pub(crate) use self::switches::{Members, Scheduling};
 pub(crate) use self::throttling::Throttling;
+pub(crate) use self::waits::Waits;
 
 /// Names of all sources, each with what the source counts. Its counter file has the same name.
 pub const ALL: &[(&str, &str)] = &[
     ("host", "CPU time of the whole machine, context switches, pressure"),
     ("server", "CPU time, memory and IO of the server's process"),
+    ("hardware", "instructions, cycles and misses of the server, where the CPU counts them"),
     ("switches", "context switches of the server's threads, and how long they waited for a CPU"),
     ("interrupts", "rescheduling and function-call interrupts of the server's and of the client's CPUs"),
     ("cgroup", "memory, page cache included, of the server's control group, where its memory is limited"),
@@ -56,6 +61,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("throttling", "how long a CPU quota kept the client or the server off the CPUs"),
     ("disk", "reads, writes and flushes of the block device that holds the data directory"),
     ("status", "the server's own counters, under the server's names"),
+    ("waits", "what the server's connections wait for, in profile blocks"),
     ("size", "bytes and files of the data directory and of the benchmark's database"),
     ("sampler", "what sampling itself costs"),
 ];

@@ -231,12 +231,12 @@ impl Source for ServerTree {
 
 /// Returns the list of a process' children. The kernel keeps one for each thread, and a server's first
 /// process has one thread.
-pub(super) fn children_file(pid: u32) -> Result<ProcFile, Error> {
+pub(crate) fn children_file(pid: u32) -> Result<ProcFile, Error> {
     ProcFile::open(format!("/proc/{pid}/task/{pid}/children"))
 }
 
 /// Parses the list in [`children_file`].
-pub(super) fn parse_children(text: &str) -> Vec<u32> {
+pub(crate) fn parse_children(text: &str) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 

@@ -36,10 +36,12 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRu
     let (mut writer, manifest) = RunWriter::resume(dir)?;
     // The order of this manifest includes the blocks that a budget has added.
     let record = Run::open(dir)?;
-    let order = &record.manifest.order;
+    let mut order = record.manifest.order.clone();
+    order.extend(record.profile_order());
+    let order = &order;
     let of_outcome = |outcome: Outcome| {
         let is_so = move |cell: &&CellRecord| cell.outcome() == Some(outcome);
-        record.cells.iter().filter(is_so).map(|cell| &cell.id).collect::<HashSet<&CellId>>()
+        record.cells.iter().chain(&record.profiled_cells).filter(is_so).map(|cell| &cell.id).collect::<HashSet<&CellId>>()
     };
     let completed = of_outcome(Outcome::Completed);
     let failed = if repeats_failed { HashSet::new() } else { of_outcome(Outcome::Failed) };
