@@ -200,14 +200,9 @@ impl Table {
     /// Whether the table has more than zeros and unknown values. Ratios of its own figures do not
     /// count, because those of zeros say nothing.
     pub(crate) fn has_values(&self) -> bool {
-        let is_ratio = |column: &&Column| column.unit.starts_with('÷');
-        let figures = &self.columns[self.labels.min(self.columns.len())..];
-        let counted = match figures.iter().take_while(|column| !is_ratio(column)).count() {
-            0 => figures.len(),
-            own => own,
-        };
-        let cells = self.rows.iter().flat_map(|row| row.iter().skip(self.labels).take(counted));
-        cells.into_iter().any(|cell| !is_zero_or_unknown(&cell.text))
+        let figures = self.rows.iter().flat_map(|row| row.iter().zip(&self.columns).skip(self.labels));
+        let mut own = figures.filter(|(_, column)| !column.unit.starts_with('÷'));
+        own.any(|(cell, _)| !is_zero_or_unknown(&cell.text))
     }
 
     /// Returns the cell that a row has in the column of this name.
